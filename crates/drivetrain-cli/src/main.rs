@@ -1,0 +1,2 @@
+//! The `drivetrain` program.
+fn main() {}

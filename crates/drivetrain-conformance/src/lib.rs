@@ -1,0 +1,1 @@
+//! The kit that proves a Drivetrain backend: case runner, reference interpreter, random-shape comparison.

@@ -1,0 +1,1 @@
+//! Datasets, loaders, samplers and transforms of Drivetrain.

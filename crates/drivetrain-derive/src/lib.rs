@@ -1,0 +1,1 @@
+//! The Module derive macro of drivetrain-nn.

@@ -1,0 +1,1 @@
+//! Neural-network layers, losses and initialisers of Drivetrain.

@@ -1,0 +1,1 @@
+//! How a backend joins a Drivetrain program.

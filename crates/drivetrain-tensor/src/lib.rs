@@ -1,0 +1,1 @@
+//! Tensors, views, autograd, printing and file formats of Drivetrain.

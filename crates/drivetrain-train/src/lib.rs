@@ -1,0 +1,1 @@
+//! The trainer of Drivetrain: the loop, metrics, progress and history.

@@ -1,0 +1,2 @@
+//! Development tasks: `cargo xtask check`, `cargo xtask conformance DIR`.
+fn main() {}
