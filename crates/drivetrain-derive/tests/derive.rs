@@ -1,7 +1,7 @@
 //! The derive on types that are compiled and walked, against a stand-in for `drivetrain_nn` with the same shape.
 
 use drivetrain_derive::Module;
-use nn::{Leaf, Module, Visit};
+use nn::{Leaf, Module};
 
 /// As much of `drivetrain_nn` as the derive writes against.
 mod nn {
