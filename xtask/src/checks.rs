@@ -1,6 +1,7 @@
 //! The rules of the repository, each a function from the tree to its faults, each tested on bad samples.
 
 mod coverage;
+mod documents;
 mod layering;
 mod leftovers;
 mod size;
@@ -23,14 +24,16 @@ pub const ALL: &[(&str, Check)] = &[
         "unsafe code has its reason and its place",
         unsafe_code::check,
     ),
+    ("the documents hold", documents::check),
     ("nothing is left over", leftovers::check),
 ];
 
 #[cfg(test)]
 fn tree(files: &[(&str, &str)]) -> Tree {
+    let names = files.iter().map(|(path, _)| (*path).to_owned()).collect();
     let files = files
         .iter()
         .map(|(path, text)| crate::source::File::new(path, text))
         .collect();
-    Tree { files }
+    Tree { files, names }
 }

@@ -4,8 +4,10 @@ use std::path::Path;
 
 /// Every text file of the repository that a check may look at.
 pub struct Tree {
-    /// Sorted by path.
+    /// The text files, sorted by path.
     pub files: Vec<File>,
+    /// The paths of all files, text or not.
+    pub names: Vec<String>,
 }
 
 /// One file.
@@ -27,10 +29,13 @@ const EXTENSIONS: [&str; 11] = [
 impl Tree {
     /// Reads what is under `root`, build output and hidden folders other than `.ci` and `.cargo` left out.
     pub fn read(root: &Path) -> std::io::Result<Tree> {
-        let mut files = Vec::new();
-        walk(root, "", &mut files)?;
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Tree { files })
+        let mut tree = Tree {
+            files: Vec::new(),
+            names: Vec::new(),
+        };
+        walk(root, "", &mut tree)?;
+        tree.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(tree)
     }
 
     /// The Rust files.
@@ -118,7 +123,7 @@ fn item_end(code: &str, start: usize) -> usize {
     code.len()
 }
 
-fn walk(root: &Path, below: &str, files: &mut Vec<File>) -> std::io::Result<()> {
+fn walk(root: &Path, below: &str, tree: &mut Tree) -> std::io::Result<()> {
     for entry in std::fs::read_dir(root.join(below))? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {
@@ -134,13 +139,14 @@ fn walk(root: &Path, below: &str, files: &mut Vec<File>) -> std::io::Result<()> 
             continue;
         }
         if entry.file_type()?.is_dir() {
-            walk(root, &path, files)?;
-        } else if EXTENSIONS.contains(&name.rsplit('.').next().unwrap_or_default())
-            || path == ".ci/run"
-        {
-            let text = String::from_utf8_lossy(&std::fs::read(entry.path())?).into_owned();
-            files.push(File::new(&path, &text));
+            walk(root, &path, tree)?;
+            continue;
         }
+        if EXTENSIONS.contains(&name.rsplit('.').next().unwrap_or_default()) || path == ".ci/run" {
+            let text = String::from_utf8_lossy(&std::fs::read(entry.path())?).into_owned();
+            tree.files.push(File::new(&path, &text));
+        }
+        tree.names.push(path);
     }
     Ok(())
 }
