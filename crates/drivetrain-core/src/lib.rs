@@ -26,7 +26,7 @@ pub use decompose::decompose;
 pub use device::{Buffer, Device};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{Error, ErrorKind, Result};
-pub use infer::{Outputs, infer};
+pub use infer::{MAX_OUTPUTS, Outputs, check_creation, infer};
 pub use layout::Layout;
 pub use op::*;
 pub use registry::{BackendRegistration, Candidate, DEVICE_VARIABLE, Registry};

@@ -102,7 +102,8 @@ pub enum Primitive {
         /// What happens where it lands.
         mode: ScatterMode,
     },
-    /// x → out: running sum or product along `dim`, kept in the accumulation type.
+    /// x → out: running sum or product along `dim`, kept in the accumulation type; out is I64 for integers and
+    /// Bool, of x's dtype for floats.
     Cumulative {
         /// What is joined.
         op: CumulativeOp,

@@ -65,7 +65,8 @@ pub enum Composite {
     RmsNorm(NormSpec),
     /// dy, x, rstd, [weight] → dx, [dweight].
     RmsNormGrad(NormSpec),
-    /// x [N, C, …], [weight, bias when affine] → y, mean [C], variance [C] (biased): training mode.
+    /// x [N, C, …], [weight, bias when affine] → y, mean [C], variance [C] (biased; both of the accumulation
+    /// type): training mode.
     BatchNorm {
         /// Added to the variance.
         eps: f64,
@@ -80,7 +81,8 @@ pub enum Composite {
         affine: bool,
     },
     /// logits [N, C, …], target I64 [N, …], [class weight C] → loss [N, …], logsumexp [N, …],
-    /// sample weight [N, …] (0 where ignored). The loss of a sample, not reduced, weight applied.
+    /// sample weight [N, …] (0 where ignored). The loss of a sample, not reduced, weight applied. Loss and
+    /// sample weight have the logits' dtype, logsumexp the accumulation type.
     CrossEntropy {
         /// Targets of this value count nothing.
         ignore_index: i64,
@@ -100,9 +102,10 @@ pub enum Composite {
     },
     /// x [N, C, spatial…], weight [O, C/groups, kernel…], [bias O] → y: cross-correlation, 1 to 3 spatial dims.
     Convolution(ConvolutionSpec),
-    /// dy, weight → dx; `spec.sizes` are the spatial sizes of x. Also transposed convolution's forward.
+    /// dy, weight → dx; `spec.sizes` are the spatial sizes of x. Also transposed convolution's forward, where
+    /// dy may have fewer windows than fit (output padding): the missing ones are the last.
     ConvolutionInputGrad(ConvolutionSpec),
-    /// dy, x → dweight; `spec.sizes` are the kernel sizes.
+    /// dy, x → dweight; `spec.sizes` are the kernel sizes. dy may have fewer windows, as above.
     ConvolutionWeightGrad(ConvolutionSpec),
     /// x [N, C, spatial…] → y, indices I64 (flat in x's spatial block; the first of equals; NaN wins).
     MaxPool(PoolSpec),
@@ -126,7 +129,7 @@ pub enum Composite {
     },
     /// x […, in], weight [out, in], [bias out] → y […, out].
     Linear,
-    /// Two or more tensors of one dtype, equal off `dim` → them end to end along `dim`.
+    /// One or more tensors of one dtype, equal off `dim` → them end to end along `dim`.
     Concat {
         /// Along which dimension.
         dim: u8,
@@ -135,7 +138,7 @@ pub enum Composite {
     /// gradient of slicing.
     Pad(Box<PadSpec>),
     /// In place: parameter, [momentum buffer when momentum ≠ 0]; inputs: gradient, hyper [2] = (rate, 1 on the first
-    /// step else 0).
+    /// step else 0) of the parameter's accumulation type.
     SgdStep {
         /// Share of the buffer kept.
         momentum: f64,
@@ -149,7 +152,7 @@ pub enum Composite {
         maximize: bool,
     },
     /// In place: parameter, first moment, second moment, [largest second moment when amsgrad];
-    /// inputs: gradient, hyper [3] = (rate, 1 - β₁ᵗ, √(1 - β₂ᵗ)). Kingma & Ba 2015; decoupled: Loshchilov & Hutter 2019.
+    /// inputs: gradient, hyper [3] = (rate, 1 - β₁ᵗ, √(1 - β₂ᵗ)) of the parameter's accumulation type. Kingma & Ba 2015; decoupled: Loshchilov & Hutter 2019.
     AdamStep {
         /// Decay of the first moment.
         beta1: f64,
@@ -327,7 +330,7 @@ fn window_count(
     }
     let room = padded - extent;
     let mut count = room.checked_div(stride)? + 1;
-    if ceil && !room.is_multiple_of(stride) && count * stride < input + padding {
+    if ceil && !room.is_multiple_of(stride) && count.saturating_mul(stride) < input + padding {
         // The extra window must start inside the image or its left padding.
         count += 1;
     }
