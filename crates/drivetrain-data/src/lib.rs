@@ -1,1 +1,44 @@
 //! Datasets, loaders, samplers and transforms of Drivetrain.
+//!
+//! A [`Dataset`] gives items by index; a [`DataLoader`] makes batches of them, epoch after epoch, with
+//! [`Sampler`]s for the order, worker threads, and a [`Collate`] that turns items into a batch. The data sets
+//! ([`Mnist`], [`Cifar10`], [`Cifar100`], [`ImageFolder`], [`CsvReader`]) give light host items; [`Transform`]s
+//! change images.
+
+mod cifar;
+mod collate;
+mod csv_file;
+mod dataset;
+mod idx;
+mod image;
+mod image_folder;
+mod loader;
+mod mnist;
+mod prefetch;
+mod random;
+mod resize;
+mod sampler;
+mod stream;
+mod transform;
+
+pub use cifar::{Cifar10, Cifar100};
+pub use collate::{Collate, DefaultCollate, Stack};
+pub use csv_file::{Column, CsvDataset, CsvReader};
+pub use dataset::{
+    ConcatDataset, Dataset, Map, MapRandom, Subset, Transformed, VecDataset, random_split,
+    random_split_fractions,
+};
+pub use drivetrain_core::random::Generator;
+pub use image::{Image, Pixels};
+pub use image_folder::{ImageFolder, read_image};
+pub use loader::{DataLoader, DataLoaderBuilder};
+pub use mnist::{Mnist, Split};
+pub use prefetch::Batches;
+pub use resize::Resize;
+pub use sampler::{
+    BatchSampler, FixedBatches, RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler,
+};
+pub use stream::{Items, IterableDataset, StreamLoader, StreamLoaderBuilder};
+pub use transform::{
+    CenterCrop, Compose, Normalize, RandomCrop, RandomHorizontalFlip, ToTensor, Transform,
+};
