@@ -1,1 +1,35 @@
 //! Tensors, views, autograd, printing and file formats of Drivetrain.
+//!
+//! A [`Tensor`] is an immutable value on some device: a cheap clone, `Send + Sync`, not generic. Device and
+//! dtype are values too. Every op goes through one funnel (`run`): infer, decompose where the device lacks
+//! the op, allocate, execute, record for [`Tensor::backward`].
+
+pub mod autograd;
+mod create;
+mod elementwise;
+mod host;
+mod joining;
+mod linalg;
+mod movement;
+mod operand;
+mod operators;
+mod parameter;
+mod program;
+mod reduce;
+mod rules;
+mod run;
+mod slicing;
+mod tensor;
+
+pub use autograd::{detect_anomaly, enable_grad, grad, is_grad_enabled, no_grad};
+pub use create::{IntoData, manual_seed};
+pub use movement::IntoReshape;
+pub use operand::Operand;
+pub use parameter::{Buffer, Parameter};
+pub use reduce::IntoDims;
+pub use run::{run, run_in_place};
+pub use tensor::Tensor;
+
+pub use drivetrain_core::{
+    DType, Device, Element, Error, ErrorKind, IntoShape, Result, Scalar, Shape,
+};
