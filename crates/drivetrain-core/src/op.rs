@@ -42,7 +42,7 @@ pub enum Primitive {
         /// The dimension counted.
         dim: u8,
     },
-    /// `state` I64 [3] (seed, stream, offset) → out: Philox4x32-10 numbers, see [`crate::random`].
+    /// `state` I64 \[3\] (seed, stream, offset) → out: Philox4x32-10 numbers, see [`crate::random`].
     ///
     /// Element `i` of the output (row-major) takes word `i mod 4` of counter block `offset + i div 4`.
     /// (F64 uniforms and all normals take more words; `random` says which.)

@@ -65,7 +65,7 @@ impl State {
         )
     }
 
-    /// As the I64 [3] operand of a random op.
+    /// As the I64 \[3\] operand of a random op.
     pub const fn to_operand(self) -> [i64; 3] {
         [self.seed as i64, self.stream as i64, self.offset as i64]
     }

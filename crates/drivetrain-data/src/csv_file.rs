@@ -298,7 +298,7 @@ fn broken(path: &Path, cause: csv::Error) -> Error {
     }
 }
 
-/// Rows of a CSV file: items are the features and the label. Batches are tensors [N, features] F32 and [N].
+/// Rows of a CSV file: items are the features and the label. Batches are tensors [N, features] F32 and \[N\].
 #[derive(Clone, Debug)]
 pub struct CsvDataset<L> {
     columns: Vec<String>,

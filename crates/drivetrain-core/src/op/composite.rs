@@ -59,13 +59,13 @@ pub enum Composite {
     },
     /// x, [weight, bias when affine] → y, mean, rstd (of the accumulation type, trailing dims size 1).
     LayerNorm(NormSpec),
-    /// dy, x, mean, rstd, [weight] → dx, [dweight, dbias].
+    /// dy, x, mean, rstd, \[weight\] → dx, [dweight, dbias].
     LayerNormGrad(NormSpec),
     /// x, [weight when affine] → y, rstd.
     RmsNorm(NormSpec),
-    /// dy, x, rstd, [weight] → dx, [dweight].
+    /// dy, x, rstd, \[weight\] → dx, \[dweight\].
     RmsNormGrad(NormSpec),
-    /// x [N, C, …], [weight, bias when affine] → y, mean [C], variance [C] (biased; both of the accumulation
+    /// x [N, C, …], [weight, bias when affine] → y, mean \[C\], variance \[C\] (biased; both of the accumulation
     /// type): training mode.
     BatchNorm {
         /// Added to the variance.
@@ -73,7 +73,7 @@ pub enum Composite {
         /// Whether weight and bias are given.
         affine: bool,
     },
-    /// dy, x, mean, variance, [weight] → dx, [dweight, dbias].
+    /// dy, x, mean, variance, \[weight\] → dx, [dweight, dbias].
     BatchNormGrad {
         /// Added to the variance.
         eps: f64,
@@ -115,12 +115,12 @@ pub enum Composite {
     AvgPool(PoolSpec),
     /// dy → dx; `spec.sizes` are the spatial sizes of x.
     AvgPoolGrad(PoolSpec),
-    /// x, index I64 [n] → out: x's shape with `dim` of size n.
+    /// x, index I64 \[n\] → out: x's shape with `dim` of size n.
     IndexSelect {
         /// The dimension looked up.
         dim: u8,
     },
-    /// dy, index I64 [n] → dx of `size` along `dim`: zero, plus dy's slices added at their indices.
+    /// dy, index I64 \[n\] → dx of `size` along `dim`: zero, plus dy's slices added at their indices.
     IndexSelectGrad {
         /// The dimension looked up.
         dim: u8,
@@ -137,7 +137,7 @@ pub enum Composite {
     /// x → a tensor filled with a value that holds x in a strided window: constant padding, and the
     /// gradient of slicing.
     Pad(Box<PadSpec>),
-    /// In place: parameter, [momentum buffer when momentum ≠ 0]; inputs: gradient, hyper [2] = (rate, 1 on the first
+    /// In place: parameter, [momentum buffer when momentum ≠ 0]; inputs: gradient, hyper \[2\] = (rate, 1 on the first
     /// step else 0) of the parameter's accumulation type.
     SgdStep {
         /// Share of the buffer kept.
@@ -152,7 +152,7 @@ pub enum Composite {
         maximize: bool,
     },
     /// In place: parameter, first moment, second moment, [largest second moment when amsgrad];
-    /// inputs: gradient, hyper [3] = (rate, 1 - β₁ᵗ, √(1 - β₂ᵗ)) of the parameter's accumulation type. Kingma & Ba 2015; decoupled: Loshchilov & Hutter 2019.
+    /// inputs: gradient, hyper \[3\] = (rate, 1 - β₁ᵗ, √(1 - β₂ᵗ)) of the parameter's accumulation type. Kingma & Ba 2015; decoupled: Loshchilov & Hutter 2019.
     AdamStep {
         /// Decay of the first moment.
         beta1: f64,
