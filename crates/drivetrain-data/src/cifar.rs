@@ -24,7 +24,7 @@ const PIXELS: usize = 3 * SIDE * SIDE;
 ///     .then(ToTensor)
 ///     .then(Normalize::new(&[0.5, 0.5, 0.5], &[0.5, 0.5, 0.5])?);
 /// let train = Cifar10::open("data", Split::Train)?.transform(transform);
-/// let loader = DataLoader::builder(train).batch_size(4).shuffle(0).num_workers(2).collate(Ok).build()?;
+/// let loader = DataLoader::builder(train).batch_size(4).shuffle(0).num_workers(2).build()?;
 /// # Ok::<(), drivetrain_core::Error>(())
 /// ```
 #[derive(Clone)]

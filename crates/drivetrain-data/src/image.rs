@@ -1,6 +1,9 @@
 //! `Image`: the pixels of one picture in host memory, as the data sets give them and the transforms take them.
 
 use drivetrain_core::{Error, Result};
+use drivetrain_tensor::Tensor;
+
+use crate::collate::byte_to_f32;
 
 /// Pixels of an [`Image`], in the order [channels, height, width].
 #[derive(Clone, Debug, PartialEq)]
@@ -129,12 +132,19 @@ impl Image {
         self.pixels
     }
 
+    /// The pixels as a tensor [channels, height, width] on the CPU: U8 or F32, as they are.
+    pub fn to_tensor(&self) -> Result<Tensor> {
+        let device = Tensor::cpu_device()?;
+        match &self.pixels {
+            Pixels::U8(pixels) => Tensor::from_slice(pixels, self.shape(), &device),
+            Pixels::F32(pixels) => Tensor::from_slice(pixels, self.shape(), &device),
+        }
+    }
+
     /// Bytes become floats from 0 to 1 (divided by 255, in F32); floats stay as they are.
     pub fn to_f32(self) -> Image {
         let pixels = match self.pixels {
-            Pixels::U8(bytes) => {
-                Pixels::F32(bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect())
-            }
+            Pixels::U8(bytes) => Pixels::F32(bytes.iter().map(|&byte| byte_to_f32(byte)).collect()),
             floats => floats,
         };
         Image { pixels, ..self }

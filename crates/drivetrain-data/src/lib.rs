@@ -19,6 +19,7 @@ mod random;
 mod resize;
 mod sampler;
 mod stream;
+mod tensor_dataset;
 mod transform;
 
 pub use cifar::{Cifar10, Cifar100};
@@ -39,6 +40,7 @@ pub use sampler::{
     BatchSampler, FixedBatches, RandomSampler, Sampler, SequentialSampler, WeightedRandomSampler,
 };
 pub use stream::{Items, IterableDataset, StreamLoader, StreamLoaderBuilder};
+pub use tensor_dataset::TensorDataset;
 pub use transform::{
     CenterCrop, Compose, Normalize, RandomCrop, RandomHorizontalFlip, ToTensor, Transform,
 };

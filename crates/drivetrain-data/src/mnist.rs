@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use drivetrain_core::{Error, Result};
+use drivetrain_tensor::Tensor;
 
+use crate::collate::byte_to_f32;
 use crate::dataset::{Dataset, check_index};
 use crate::idx::read_idx;
 use crate::image::Image;
@@ -22,9 +24,9 @@ pub enum Split {
 /// ```no_run
 /// use drivetrain_data::{DataLoader, Mnist, Split};
 /// let train = Mnist::open("data/mnist", Split::Train)?;
-/// let loader = DataLoader::builder(train).batch_size(64).shuffle(0).collate(Ok).build()?;
+/// let loader = DataLoader::builder(train).batch_size(64).shuffle(0).build()?;
 /// for batch in &loader {
-///     let items = batch?; // 64 of (Image, i64)
+///     let (images, labels) = batch?; // [64, 1, 28, 28] F32 from 0 to 1, [64] I64
 /// }
 /// # Ok::<(), drivetrain_core::Error>(())
 /// ```
@@ -101,6 +103,18 @@ impl Mnist {
     /// All labels, 0 to 9.
     pub fn labels(&self) -> &[u8] {
         &self.labels
+    }
+
+    /// The whole set as tensors on the CPU: images [len, 1, height, width] of F32 from 0 to 1, labels [len] of I64.
+    pub fn to_tensors(&self) -> Result<(Tensor, Tensor)> {
+        let device = Tensor::cpu_device()?;
+        let floats: Vec<f32> = self.images.iter().map(|&byte| byte_to_f32(byte)).collect();
+        let labels: Vec<i64> = self.labels.iter().map(|&label| i64::from(label)).collect();
+        let shape = [labels.len(), 1, self.height, self.width];
+        Ok((
+            Tensor::from_vec(floats, shape, &device)?,
+            Tensor::from_slice(&labels, [labels.len()], &device)?,
+        ))
     }
 
     /// (height, width) of every image: (28, 28) for MNIST.

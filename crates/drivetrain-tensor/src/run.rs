@@ -384,6 +384,15 @@ impl Tensor {
     /// As [`Tensor::to`]; or when the program has no CPU backend.
     #[track_caller]
     pub fn cpu(&self) -> Result<Tensor> {
-        self.to(&Device::open("cpu")?)
+        self.to(&Tensor::cpu_device()?)
+    }
+
+    /// The CPU, where data sets prepare their batches.
+    ///
+    /// # Errors
+    /// When the program has no CPU backend.
+    #[track_caller]
+    pub fn cpu_device() -> Result<Device> {
+        Device::open("cpu")
     }
 }
