@@ -1,7 +1,9 @@
 //! Programs: short straight-line sequences of ops and views as plain data, for decompositions.
 
+mod arithmetic;
+
 use crate::backend::Meta;
-use crate::infer::infer;
+use crate::infer::{check_creation, infer};
 use crate::{
     BinaryOp, CompareOp, Composite, DType, DimSet, Error, Op, Primitive, ReduceOp, Result, Scalar,
     Shape, UnaryOp, ViewOp,
@@ -101,7 +103,6 @@ impl Builder {
     }
 
     /// Any op without in-place operands; all its outputs.
-    #[allow(clippy::missing_errors_doc)]
     pub fn run(&mut self, op: impl Into<Op>, inputs: &[Value]) -> Result<Vec<Value>> {
         let op = op.into();
         let metas: Vec<Meta> = inputs.iter().map(|&v| self.meta(v)).collect();
@@ -119,13 +120,11 @@ impl Builder {
     }
 
     /// An op with one output.
-    #[allow(clippy::missing_errors_doc)]
     pub fn one(&mut self, op: impl Into<Op>, inputs: &[Value]) -> Result<Value> {
         Ok(self.run(op, inputs)?[0])
     }
 
     /// An op that changes `target`, a value this program made.
-    #[allow(clippy::missing_errors_doc)]
     pub fn run_in_place(
         &mut self,
         op: impl Into<Op>,
@@ -145,7 +144,6 @@ impl Builder {
     }
 
     /// A view.
-    #[allow(clippy::missing_errors_doc)]
     pub fn view(&mut self, view: ViewOp, input: Value) -> Result<Value> {
         let meta = self.meta(input);
         let shape = view.shape(&meta.shape)?;
@@ -159,7 +157,6 @@ impl Builder {
     }
 
     /// Writes `source` into a window of `target`.
-    #[allow(clippy::missing_errors_doc)]
     pub fn write(&mut self, target: Value, window: &[ViewOp], source: Value) -> Result<()> {
         let mut shape = self.shape(target);
         for view in window {
@@ -180,19 +177,16 @@ impl Builder {
     }
 
     /// The same elements in another shape.
-    #[allow(clippy::missing_errors_doc)]
     pub fn reshape(&mut self, x: Value, dims: &[usize]) -> Result<Value> {
         self.view(ViewOp::Reshape(Shape::new(dims)?), x)
     }
 
     /// Dimensions reordered.
-    #[allow(clippy::missing_errors_doc)]
     pub fn permute(&mut self, x: Value, order: &[usize]) -> Result<Value> {
         self.view(ViewOp::permute(order)?, x)
     }
 
     /// Broadcast to `shape`; nothing when it has it already.
-    #[allow(clippy::missing_errors_doc)]
     pub fn expand(&mut self, x: Value, shape: Shape) -> Result<Value> {
         if self.shape(x) == shape {
             return Ok(x);
@@ -201,15 +195,18 @@ impl Builder {
     }
 
     /// A new value full of one number.
-    #[allow(clippy::missing_errors_doc)]
     pub fn fill(&mut self, value: impl Into<Scalar>, dtype: DType, shape: Shape) -> Result<Value> {
-        // Fill takes its dtype and shape from its output, so inference has nothing to say.
-        let output = self.add_value(Meta::new(dtype, shape));
+        let value = value.into();
+        self.create(Primitive::Fill { value }, Meta::new(dtype, shape))
+    }
+
+    /// An op without inputs, which takes dtype and shape from its output.
+    fn create(&mut self, op: Primitive, meta: Meta) -> Result<Value> {
+        let op = Op::from(op);
+        check_creation(&op, &meta)?;
+        let output = self.add_value(meta);
         self.program.steps.push(Step::Run {
-            op: Primitive::Fill {
-                value: value.into(),
-            }
-            .into(),
+            op,
             inputs: Vec::new(),
             in_place: Vec::new(),
             outputs: vec![output],
@@ -218,20 +215,11 @@ impl Builder {
     }
 
     /// Indices along `dim`.
-    #[allow(clippy::missing_errors_doc)]
     pub fn iota(&mut self, dim: usize, dtype: DType, shape: Shape) -> Result<Value> {
-        let output = self.add_value(Meta::new(dtype, shape));
-        self.program.steps.push(Step::Run {
-            op: Primitive::Iota { dim: dim as u8 }.into(),
-            inputs: Vec::new(),
-            in_place: Vec::new(),
-            outputs: vec![output],
-        });
-        Ok(output)
+        self.create(Primitive::Iota { dim: dim as u8 }, Meta::new(dtype, shape))
     }
 
     /// x in another dtype; nothing when it has it already.
-    #[allow(clippy::missing_errors_doc)]
     pub fn cast(&mut self, x: Value, to: DType) -> Result<Value> {
         if self.meta(x).dtype == to {
             return Ok(x);
@@ -240,13 +228,11 @@ impl Builder {
     }
 
     /// An element-wise function.
-    #[allow(clippy::missing_errors_doc)]
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Result<Value> {
         self.one(Primitive::Unary(op), &[x])
     }
 
     /// An element-wise function of two, broadcast.
-    #[allow(clippy::missing_errors_doc)]
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Result<Value> {
         let shape = self.shape(a).broadcast(&self.shape(b), op.name())?;
         let (a, b) = (self.expand(a, shape)?, self.expand(b, shape)?);
@@ -254,22 +240,13 @@ impl Builder {
     }
 
     /// A comparison, broadcast.
-    #[allow(clippy::missing_errors_doc)]
     pub fn compare(&mut self, op: CompareOp, a: Value, b: Value) -> Result<Value> {
         let shape = self.shape(a).broadcast(&self.shape(b), op.name())?;
         let (a, b) = (self.expand(a, shape)?, self.expand(b, shape)?);
         self.one(Primitive::Compare(op), &[a, b])
     }
 
-    /// `x op scalar`, in primitives: a filled scalar, broadcast.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn scalar(&mut self, op: BinaryOp, x: Value, scalar: impl Into<Scalar>) -> Result<Value> {
-        let number = self.fill(scalar, self.meta(x).dtype, Shape::SCALAR)?;
-        self.binary(op, x, number)
-    }
-
     /// a where the condition holds, else b; broadcast.
-    #[allow(clippy::missing_errors_doc)]
     pub fn select(&mut self, condition: Value, a: Value, b: Value) -> Result<Value> {
         let shape = self.shape(a).broadcast(&self.shape(b), "where")?;
         let shape = self.shape(condition).broadcast(&shape, "where")?;
@@ -278,10 +255,9 @@ impl Builder {
         self.one(Primitive::Where, &[condition, a, b])
     }
 
-    /// A reduction that keeps the reduced dimensions at size 1; x itself when there are none.
-    #[allow(clippy::missing_errors_doc)]
+    /// A reduction that keeps the reduced dimensions at size 1.
     pub fn reduce(&mut self, op: ReduceOp, x: Value, dims: DimSet) -> Result<Value> {
-        if dims.is_empty() {
+        if dims.is_empty() && self.meta(x).dtype.is_float() {
             return Ok(x);
         }
         let accumulate = self.meta(x).dtype.accumulator();
@@ -295,15 +271,13 @@ impl Builder {
         )
     }
 
-    /// Batched matrix product of the last two dimensions; batch sizes broadcast.
-    #[allow(clippy::missing_errors_doc)]
+    /// Batched matrix product of the last two dimensions; ranks and batch sizes are equal.
     pub fn matmul(&mut self, a: Value, b: Value) -> Result<Value> {
         let accumulate = self.meta(a).dtype.accumulator();
         self.one(Primitive::Matmul { accumulate }, &[a, b])
     }
 
     /// A composite with one output, to be decomposed in turn where the device lacks it.
-    #[allow(clippy::missing_errors_doc)]
     pub fn composite(&mut self, op: Composite, inputs: &[Value]) -> Result<Value> {
         self.one(op, inputs)
     }
