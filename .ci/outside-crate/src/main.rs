@@ -24,8 +24,8 @@ fn main() -> Result<()> {
 
     let model = SimpleNet::new(&device)?;
     let mut optimizer = Sgd::new(model.parameters(), 0.01);
-    let input = Tensor::randn([5, 10], &device)?;
-    let target = Tensor::randn([5, 1], &device)?;
+    let input = Tensor::randn([5, 10], DType::F32, &device)?;
+    let target = Tensor::randn([5, 1], DType::F32, &device)?;
 
     let epochs = 100;
     for epoch in 1..=epochs {

@@ -28,7 +28,7 @@ where
 }
 
 /// Stacks items along a new first dimension: see [`Stack`]. `(Image, i64)` items give a tensor [N, C, H, W] of
-/// F32 and one [N] of I64, on the CPU; `to` takes them to another device.
+/// F32 and one \[N\] of I64, on the CPU; `to` takes them to another device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultCollate;
 
@@ -125,7 +125,7 @@ macro_rules! stack_numbers {
         $(impl Stack for $number {
             type Batch = Tensor;
 
-            /// [N] of the items' dtype on the CPU.
+            /// \[N\] of the items' dtype on the CPU.
             fn stack(items: Vec<Self>) -> Result<Tensor> {
                 let count = items.len();
                 Tensor::from_vec(items, [count], &Tensor::cpu_device()?)

@@ -105,7 +105,7 @@ impl Mnist {
         &self.labels
     }
 
-    /// The whole set as tensors on the CPU: images [len, 1, height, width] of F32 from 0 to 1, labels [len] of I64.
+    /// The whole set as tensors on the CPU: images [len, 1, height, width] of F32 from 0 to 1, labels \[len\] of I64.
     pub fn to_tensors(&self) -> Result<(Tensor, Tensor)> {
         let device = Tensor::cpu_device()?;
         let floats: Vec<f32> = self.images.iter().map(|&byte| byte_to_f32(byte)).collect();

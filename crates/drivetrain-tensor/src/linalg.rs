@@ -71,7 +71,7 @@ impl Tensor {
         }
     }
 
-    /// x·Wᵀ + b over the last dimension: weight [out, in], bias [out].
+    /// x·Wᵀ + b over the last dimension: weight [out, in], bias \[out\].
     ///
     /// # Errors
     /// Sizes that differ; names both shapes.
@@ -126,7 +126,7 @@ impl Tensor {
         )
     }
 
-    /// The slices of x along `dim` at the indices (I64 [n]).
+    /// The slices of x along `dim` at the indices (I64 \[n\]).
     ///
     /// # Errors
     /// An index that is not a vector; an index out of range (perhaps at the next call that waits).
@@ -139,7 +139,7 @@ impl Tensor {
         )
     }
 
-    /// x with `source`'s slices added at the indices (I64 [n]) along `dim`.
+    /// x with `source`'s slices added at the indices (I64 \[n\]) along `dim`.
     ///
     /// # Errors
     /// As [`Tensor::index_select`].
@@ -154,7 +154,7 @@ impl Tensor {
         self.scatter_add(dim, &index, source)
     }
 
-    /// Rows of this table at `ids` (any shape): ids.shape + [width].
+    /// Rows of this table at `ids` (any shape): ids.shape + \[width\].
     ///
     /// # Errors
     /// A table that is not a matrix; an id out of range (perhaps at the next call that waits).
