@@ -1,0 +1,85 @@
+//! `ArgReduce`: where the largest or smallest lies, the first of equals; NaN is the most extreme of all.
+
+use super::binary::{Maximum, Minimum};
+use super::map::{Function2, PIECE};
+use super::math::Number;
+use super::reduce::join_block;
+use super::sort::last;
+use crate::cursor::{BLOCK, Cursor};
+use crate::element::Stored;
+use crate::parallel::{self, Shared};
+use crate::view::{first, slice_mut};
+use drivetrain_core::half::{bf16, f16};
+use drivetrain_core::{ArgReduceOp, DType, Operand};
+
+/// Indices along `dim`.
+///
+/// # Safety
+/// Operands of the running `execute`.
+pub(crate) unsafe fn arg_reduce(op: ArgReduceOp, dim: usize, x: &Operand, out: &Operand) {
+    // SAFETY: the types are those of the dtypes; the rest as the caller promises.
+    unsafe {
+        match x.dtype {
+            DType::F32 => typed::<f32, f32>(op, dim, x, out),
+            DType::F64 => typed::<f64, f64>(op, dim, x, out),
+            DType::F16 => typed::<f16, f32>(op, dim, x, out),
+            DType::BF16 => typed::<bf16, f32>(op, dim, x, out),
+            DType::I64 => typed::<i64, i64>(op, dim, x, out),
+            DType::I32 => typed::<i32, i32>(op, dim, x, out),
+            DType::U8 | DType::Bool => typed::<u8, u8>(op, dim, x, out),
+        }
+    }
+}
+
+unsafe fn typed<T: Stored<C>, C: Number>(op: ArgReduceOp, dim: usize, x: &Operand, out: &Operand) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match op {
+            ArgReduceOp::Max => search::<T, C>(dim, x, out, Maximum, C::LOWEST),
+            ArgReduceOp::Min => search::<T, C>(dim, x, out, Minimum, C::HIGHEST),
+        }
+    }
+}
+
+unsafe fn search<T: Stored<C>, C: Number>(
+    dim: usize,
+    x: &Operand,
+    out: &Operand,
+    join: impl Function2<C, C>,
+    start: C,
+) {
+    let layout = last(&x.layout, dim);
+    let length = x.layout.dims().get(dim).copied().unwrap_or(1);
+    let from = Shared(first::<T>(x));
+    // SAFETY: as the caller promises.
+    let out = unsafe { slice_mut::<i64>(out) };
+    parallel::chunks(out, (PIECE / length).max(1), &|line, chunk| {
+        // SAFETY: the layout is a permutation of the input's.
+        let mut cursor = unsafe { Cursor::<T, C>::over(from.get(), &layout, line * length) };
+        for slot in chunk {
+            *slot = first_extreme(&mut cursor, length, join, start) as i64;
+        }
+    });
+}
+
+/// The index of the first extreme among the next `length` numbers.
+fn first_extreme<T: Stored<C>, C: Number>(
+    cursor: &mut Cursor<'_, T, C>,
+    length: usize,
+    join: impl Function2<C, C>,
+    start: C,
+) -> usize {
+    let (mut best, mut index) = (start, 0);
+    for done in (0..length).step_by(BLOCK) {
+        let numbers = cursor.next_slice(BLOCK.min(length - done));
+        let extreme = join_block(numbers, join, start);
+        // A later block wins only when it is more extreme; once NaN, nothing is.
+        let better = join.of(best, extreme) != best && !best.is_nan();
+        if done == 0 || better {
+            let same = |x: &C| *x == extreme || (extreme.is_nan() && x.is_nan());
+            index = done + numbers.iter().position(same).unwrap_or(0);
+            best = extreme;
+        }
+    }
+    index
+}

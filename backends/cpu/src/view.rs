@@ -1,0 +1,54 @@
+//! From operands, which are plain data, to slices: where this backend trusts what core has checked.
+//!
+//! Core promises for every operand of `execute`: the layout lies inside the buffer, the buffer is alive and
+//! initialised, nobody writes an input during the call, and nobody else touches an output or an in-place
+//! operand. That is what callers of these functions rely on.
+
+use crate::cursor::Cursor;
+use crate::element::Stored;
+use drivetrain_core::Operand;
+use std::borrow::Cow;
+
+/// The address of the operand's first element.
+pub(crate) fn first<T>(operand: &Operand) -> *mut T {
+    (operand.buffer.handle as *mut T).wrapping_add(operand.layout.offset())
+}
+
+/// The elements of a contiguous operand.
+///
+/// # Safety
+/// An input of the running `execute` of type `T`.
+pub(crate) unsafe fn slice<T>(operand: &Operand) -> &[T] {
+    debug_assert!(operand.layout.is_contiguous() && operand.dtype.size() == size_of::<T>());
+    // SAFETY: contiguous, inside a live initialised buffer, and not written meanwhile (see the module).
+    unsafe { std::slice::from_raw_parts(first(operand), operand.layout.elements()) }
+}
+
+/// The elements of a contiguous output or in-place operand.
+///
+/// # Safety
+/// One of the running `execute` of type `T`; no other slice of it is alive.
+#[allow(clippy::mut_from_ref)]
+pub(crate) unsafe fn slice_mut<T>(operand: &Operand) -> &mut [T] {
+    debug_assert!(operand.layout.is_contiguous() && operand.dtype.size() == size_of::<T>());
+    // SAFETY: contiguous, inside a live initialised buffer that nobody else touches (see the module).
+    unsafe { std::slice::from_raw_parts_mut(first(operand), operand.layout.elements()) }
+}
+
+/// An operand's elements row-major as numbers: borrowed when they lie so, else gathered and widened.
+///
+/// # Safety
+/// An input of the running `execute` of type `T`.
+pub(crate) unsafe fn numbers<T: Stored<C>, C: Copy + Send>(operand: &Operand) -> Cow<'_, [C]> {
+    if operand.layout.is_contiguous() {
+        // SAFETY: as the caller promises.
+        if let Some(numbers) = T::as_numbers(unsafe { slice(operand) }) {
+            return Cow::Borrowed(numbers);
+        }
+    }
+    // SAFETY: as the caller promises.
+    let mut cursor = unsafe { Cursor::<T, C>::new(operand, 0) };
+    let mut numbers = Vec::with_capacity(operand.layout.elements());
+    cursor.append(operand.layout.elements(), &mut numbers);
+    Cow::Owned(numbers)
+}
