@@ -31,6 +31,8 @@ pub(crate) unsafe fn arg_reduce(op: ArgReduceOp, dim: usize, x: &Operand, out: &
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn typed<T: Stored<C>, C: Number>(op: ArgReduceOp, dim: usize, x: &Operand, out: &Operand) {
     // SAFETY: as the caller promises.
     unsafe {
@@ -41,6 +43,8 @@ unsafe fn typed<T: Stored<C>, C: Number>(op: ArgReduceOp, dim: usize, x: &Operan
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn search<T: Stored<C>, C: Number>(
     dim: usize,
     x: &Operand,

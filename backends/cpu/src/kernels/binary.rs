@@ -66,6 +66,8 @@ fn refused(op: BinaryOp, dtype: DType) -> Error {
     Error::dtype(op.name(), format!("not defined for {dtype}"))
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn float<T: Stored<C>, C: Float>(
     op: BinaryOp,
     a: &Operand,
@@ -83,6 +85,8 @@ unsafe fn float<T: Stored<C>, C: Float>(
     Ok(())
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn number<T: Stored<C>, C: Number>(
     op: BinaryOp,
     a: &Operand,
@@ -110,6 +114,8 @@ unsafe fn number<T: Stored<C>, C: Number>(
     Ok(())
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn boolean(op: BinaryOp, a: &Operand, b: &Operand, out: &Operand) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {

@@ -101,6 +101,8 @@ conversions! {
     ToBool: to_bool -> u8;
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn from<T: Stored<C>, C: Castable>(x: &Operand, out: &Operand) {
     // SAFETY: the types are those of the dtypes; the rest as the caller promises.
     unsafe {

@@ -34,6 +34,8 @@ pub(crate) unsafe fn compare(op: CompareOp, a: &Operand, b: &Operand, out: &Oper
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn typed<T: Stored<C>, C: Number>(op: CompareOp, a: &Operand, b: &Operand, out: &Operand) {
     // SAFETY: as the caller promises.
     unsafe {

@@ -26,6 +26,8 @@ pub(crate) unsafe fn copy(x: &Operand, out: &Operand) {
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn sized<T: Copy + Send + Sync>(x: &Operand, out: &Operand) {
     let walk = ordered(x, out);
     // SAFETY: as the caller promises.

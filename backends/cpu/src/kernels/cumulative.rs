@@ -32,6 +32,8 @@ pub(crate) unsafe fn cumulative(op: CumulativeOp, dim: usize, x: &Operand, out: 
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn joined<T: Stored<C>, C: Number, O: Stored<C>>(
     op: CumulativeOp,
     dim: usize,
@@ -48,6 +50,9 @@ unsafe fn joined<T: Stored<C>, C: Number, O: Stored<C>>(
 }
 
 /// Each slice [length, inner] of an outer index is read front to back, with `inner` running values.
+///
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn run<T: Stored<C>, C: Number, O: Stored<C>>(
     dim: usize,
     x: &Operand,

@@ -28,6 +28,8 @@ pub(crate) unsafe fn fill(value: Scalar, out: &Operand) {
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn window<T: Copy + Send + Sync>(value: T, out: &Operand) {
     let walk = Walk::new(out.layout.dims(), [out.layout.strides()]);
     let [stride] = walk.inner_strides();
@@ -68,6 +70,8 @@ pub(crate) unsafe fn iota(dim: usize, out: &Operand) {
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn count<T: Send>(dim: usize, out: &Operand, number: impl Fn(usize) -> T + Sync) {
     let dims = out.layout.dims();
     let size = dims.get(dim).copied().unwrap_or(1);

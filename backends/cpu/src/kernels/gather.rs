@@ -24,6 +24,8 @@ pub(crate) unsafe fn gather(dim: usize, x: &Operand, index: &Operand, out: &Oper
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn sized<T: Copy + Send + Sync>(
     dim: usize,
     x: &Operand,

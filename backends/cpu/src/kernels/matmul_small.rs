@@ -43,16 +43,22 @@ struct Product<'a, C> {
     k: usize,
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn typed<T: Stored<C>, C: Number, O: Stored<C>>(a: &Operand, b: &Operand, out: &Operand) {
     // SAFETY: as the caller promises.
     unsafe { product::<T, C, O>(a, b, out, O::store) }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn typed_bool(a: &Operand, b: &Operand, out: &Operand) {
     // SAFETY: as the caller promises.
     unsafe { product::<u8, i64, u8>(a, b, out, |sum| u8::from(sum != 0)) }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn product<T: Stored<C>, C: Number, O: Copy + Send>(
     a: &Operand,
     b: &Operand,

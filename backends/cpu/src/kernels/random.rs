@@ -58,6 +58,9 @@ pub(crate) unsafe fn random(kind: RandomKind, state: &Operand, out: &Operand) ->
 }
 
 /// One word an element, four a block.
+///
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn quads<T: Send>(out: &Operand, state: State, draw: impl Fn(u32) -> T + Sync) {
     // SAFETY: as the caller promises.
     let out = unsafe { view::slice_mut::<T>(out) };
@@ -72,6 +75,9 @@ unsafe fn quads<T: Send>(out: &Operand, state: State, draw: impl Fn(u32) -> T + 
 }
 
 /// Two elements a block.
+///
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn pairs<T: Send>(out: &Operand, state: State, draw: impl Fn([u32; 4]) -> [T; 2] + Sync) {
     // SAFETY: as the caller promises.
     let out = unsafe { view::slice_mut::<T>(out) };

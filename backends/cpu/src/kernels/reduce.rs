@@ -61,6 +61,8 @@ pub(crate) unsafe fn reduce(
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn joined<T: Stored<C>, C: Number, O: Stored<C>>(
     op: ReduceOp,
     dims: DimSet,
@@ -140,6 +142,8 @@ fn walk(layout: &Layout, dims: &[usize]) -> Walk<1> {
     Walk::new(&sizes[..dims.len()], [&strides[..dims.len()]])
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn run<T: Stored<C>, C: Number, O: Stored<C>>(
     dims: DimSet,
     x: &Operand,

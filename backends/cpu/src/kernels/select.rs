@@ -23,6 +23,8 @@ pub(crate) unsafe fn select(condition: &Operand, a: &Operand, b: &Operand, out: 
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn sized<T: Stored<T> + Default>(
     condition: &Operand,
     a: &Operand,

@@ -34,6 +34,8 @@ pub(crate) unsafe fn sort(
     }
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn typed<T: Key + Stored<T>>(
     dim: usize,
     descending: bool,

@@ -89,6 +89,8 @@ fn refused(op: UnaryOp, dtype: DType) -> Error {
     Error::dtype(op.name(), format!("not defined for {dtype}"))
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn float<T: Stored<C>, C: Float>(op: UnaryOp, x: &Operand, out: &Operand) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
@@ -122,6 +124,8 @@ unsafe fn float<T: Stored<C>, C: Float>(op: UnaryOp, x: &Operand, out: &Operand)
     Ok(())
 }
 
+/// # Safety
+/// Operands of the running `execute`, of the types named.
 unsafe fn integer<C: Number + Stored<C>>(op: UnaryOp, x: &Operand, out: &Operand) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
