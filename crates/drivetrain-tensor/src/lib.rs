@@ -5,6 +5,7 @@
 //! the op, allocate, execute, record for [`Tensor::backward`].
 
 pub mod autograd;
+mod conv;
 mod create;
 mod elementwise;
 mod host;
@@ -14,20 +15,25 @@ mod movement;
 mod operand;
 mod operators;
 mod parameter;
+mod pool;
 mod program;
 mod reduce;
 mod rules;
 mod run;
 mod slicing;
+mod spatial;
 mod tensor;
 
 pub use autograd::{detect_anomaly, enable_grad, grad, is_grad_enabled, no_grad};
+pub use conv::{ConvOptions, ConvTransposeOptions};
 pub use create::{IntoData, manual_seed};
 pub use movement::IntoReshape;
 pub use operand::Operand;
 pub use parameter::{Buffer, Parameter};
+pub use pool::{AvgPoolOptions, MaxPoolOptions};
 pub use reduce::IntoDims;
 pub use run::{run, run_in_place};
+pub use spatial::Spatial;
 pub use tensor::Tensor;
 
 pub use drivetrain_core::{
