@@ -9,6 +9,8 @@ mod cifar;
 mod collate;
 mod csv_file;
 mod dataset;
+#[cfg(feature = "download")]
+mod download;
 mod idx;
 mod image;
 mod image_folder;
@@ -29,6 +31,8 @@ pub use dataset::{
     ConcatDataset, Dataset, Map, MapRandom, Subset, Transformed, VecDataset, random_split,
     random_split_fractions,
 };
+#[cfg(feature = "download")]
+pub use download::RemoteFile;
 pub use drivetrain_core::random::Generator;
 pub use image::{Image, Pixels};
 pub use image_folder::{ImageFolder, read_image};
