@@ -429,26 +429,36 @@ pub(crate) fn unbatched(y: Tensor, single: bool) -> Result<Tensor> {
     if single { y.squeeze(0) } else { Ok(y) }
 }
 
-/// The arguments lie on one device; the message says which does not.
+/// The arguments lie where x does; the message says which does not.
 #[track_caller]
-pub(crate) fn check_devices(
+fn check_devices(
     name: &'static str,
     x: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
 ) -> Result<()> {
-    for (label, other) in [("weight", Some(weight)), ("bias", bias)] {
-        if let Some(other) = other.filter(|t| t.device() != x.device()) {
-            let (here, there) = (x.device(), other.device());
-            return Err(Error::new(
-                ErrorKind::Device,
-                name,
-                format!("input is on {here}, {label} on {there}"),
-            )
-            .help(format!(
-                "move one: input.to(&{there}) or {label}.to(&{here})"
-            )));
-        }
+    check_device(name, x, "weight", weight)?;
+    bias.map_or(Ok(()), |bias| check_device(name, x, "bias", bias))
+}
+
+/// An argument lies where the input does.
+#[track_caller]
+pub(crate) fn check_device(
+    name: &'static str,
+    x: &Tensor,
+    label: &str,
+    argument: &Tensor,
+) -> Result<()> {
+    let (here, there) = (x.device(), argument.device());
+    if here == there {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::new(
+        ErrorKind::Device,
+        name,
+        format!("input is on {here}, {label} on {there}"),
+    )
+    .help(format!(
+        "move one: input.to(&{there}) or {label}.to(&{here})"
+    )))
 }
