@@ -4,17 +4,20 @@
 //! dtype are values too. Every op goes through one funnel (`run`): infer, decompose where the device lacks
 //! the op, allocate, execute, record for [`Tensor::backward`].
 
+mod attention;
 pub mod autograd;
 mod conv;
 mod create;
 mod elementwise;
 mod host;
+mod interpolate;
 mod joining;
 mod linalg;
 mod movement;
 mod norm;
 mod operand;
 mod operators;
+mod pad;
 mod parameter;
 mod pool;
 mod program;
@@ -31,6 +34,7 @@ pub use create::{IntoData, manual_seed};
 pub use movement::IntoReshape;
 pub use norm::BatchNormOutput;
 pub use operand::Operand;
+pub use pad::PadMode;
 pub use parameter::{Buffer, Parameter};
 pub use pool::{AvgPoolOptions, MaxPoolOptions};
 pub use reduce::IntoDims;
