@@ -37,6 +37,13 @@ fn draw(blocks: u64) -> State {
     start
 }
 
+/// A generator for the host that draws from the process's random numbers: for initial weights and shuffles.
+pub fn host_generator() -> drivetrain_core::random::Generator {
+    let state = draw(1);
+    // A stream for each draw; device draws are all in stream 0.
+    drivetrain_core::random::Generator::new(state.seed, state.offset.wrapping_add(1))
+}
+
 /// A seed that differs from process to process: the standard library's own hash keys come from the system.
 fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher};
@@ -427,9 +434,7 @@ impl Tensor {
     /// A device without room.
     #[track_caller]
     pub fn randperm(n: usize, device: &Device) -> Result<Tensor> {
-        let state = draw(1);
-        let mut generator =
-            drivetrain_core::random::Generator::new(state.seed, state.offset ^ 0x7065_726d);
+        let mut generator = host_generator();
         let order: Vec<i64> = generator
             .permutation(n)
             .into_iter()

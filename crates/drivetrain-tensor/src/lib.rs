@@ -30,7 +30,7 @@ mod tensor;
 
 pub use autograd::{detect_anomaly, enable_grad, grad, is_grad_enabled, no_grad};
 pub use conv::{ConvOptions, ConvTransposeOptions};
-pub use create::{IntoData, manual_seed};
+pub use create::{IntoData, host_generator, manual_seed};
 pub use movement::IntoReshape;
 pub use norm::BatchNormOutput;
 pub use operand::Operand;

@@ -1,4 +1,7 @@
 //! `+ - * / -x` on tensors, numbers and one `Result` beside a tensor.
+//!
+//! Numbers are `f64` and `i64` only: with one float and one integer type, `1.0 - &x` needs no annotation.
+//! Others go through the methods: `x.mul(2.0f32)`.
 
 use crate::{Operand, Tensor};
 use drivetrain_core::{BinaryOp, Result, Scalar};
@@ -57,11 +60,9 @@ macro_rules! operators {
                 Tensor => |other| Operand::Tensor(&other);
                 Result<Tensor> => |other| Operand::Tensor(&other?);
                 f64 => |other| other.into();
-                f32 => |other| other.into();
                 i64 => |other| other.into();
-                i32 => |other| other.into();
             }
-            left!($trait, $method, $op: f64, f32, i64, i32);
+            left!($trait, $method, $op: f64, i64);
         )*
     };
 }

@@ -19,8 +19,11 @@ pub struct Spatial {
 
 impl Spatial {
     /// The numbers as an operation of `spatial` dimensions takes them, `neutral` past those.
+    ///
+    /// # Errors
+    /// Neither one number nor one for each dimension; names `operation` and `label`.
     #[track_caller]
-    pub(crate) fn resolve(
+    pub fn resolve(
         &self,
         operation: &'static str,
         label: &str,
