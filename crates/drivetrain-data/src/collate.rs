@@ -103,14 +103,15 @@ impl Stack for Image {
         }
         let count = items.first().map_or(0, |image| image.pixels().len());
         let mut floats = Vec::with_capacity(count.saturating_mul(items.len()));
-        for image in &items {
-            match image.pixels() {
-                Pixels::U8(bytes) => floats.extend(bytes.iter().map(|&byte| byte_to_f32(byte))),
-                Pixels::F32(pixels) => floats.extend_from_slice(pixels),
-            }
-        }
         let [channels, height, width] = shape;
         let shape = [items.len(), channels, height, width];
+        // Each image is freed once it is copied: a large batch does not need its memory twice.
+        for image in items {
+            match image.into_pixels() {
+                Pixels::U8(bytes) => floats.extend(bytes.into_iter().map(byte_to_f32)),
+                Pixels::F32(pixels) => floats.extend(pixels),
+            }
+        }
         Tensor::from_vec(floats, shape, &Tensor::cpu_device()?)
     }
 }
@@ -142,7 +143,7 @@ impl<T: Element> Stack for Vec<T> {
     /// [N, length] on the CPU; all items must have one length.
     fn stack(items: Vec<Self>) -> Result<Tensor> {
         let length = items.first().map_or(0, Vec::len);
-        stack_rows(items.len(), length, items.iter().map(Vec::as_slice))
+        stack_rows(items.len(), length, items)
     }
 }
 
@@ -151,21 +152,18 @@ impl<T: Element, const LENGTH: usize> Stack for [T; LENGTH] {
 
     /// [N, LENGTH] on the CPU.
     fn stack(items: Vec<Self>) -> Result<Tensor> {
-        stack_rows(
-            items.len(),
-            LENGTH,
-            items.iter().map(<[T; LENGTH]>::as_slice),
-        )
+        stack_rows(items.len(), LENGTH, items)
     }
 }
 
-fn stack_rows<'a, T: Element>(
+fn stack_rows<T: Element, Row: AsRef<[T]>>(
     count: usize,
     length: usize,
-    rows: impl Iterator<Item = &'a [T]>,
+    rows: Vec<Row>,
 ) -> Result<Tensor> {
     let mut elements = Vec::with_capacity(count.saturating_mul(length));
-    for (index, row) in rows.enumerate() {
+    for (index, row) in rows.into_iter().enumerate() {
+        let row = row.as_ref();
         if row.len() != length {
             return Err(Error::shape(
                 "stack",

@@ -252,9 +252,19 @@ impl CsvReader {
             None => names.len().saturating_sub(1),
         };
         let features = match self.features.is_empty() {
-            true => (0..names.len()).filter(|&c| c != label).collect(),
+            true => (0..names.len()).filter(|&c| c != label).collect::<Vec<_>>(),
             false => self.features.iter().map(find).collect::<Result<_>>()?,
         };
+        if features.is_empty() {
+            return Err(Error::argument(
+                "read CSV",
+                format!(
+                    "{}: no column is left for features; the columns are {names:?}",
+                    path.display()
+                ),
+            )
+            .help("is the delimiter right?"));
+        }
         Ok((features, label))
     }
 }

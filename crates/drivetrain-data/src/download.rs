@@ -54,6 +54,10 @@ impl RemoteFile {
     /// attempt, mirror or call. Only content of the right SHA-256 gets the file's name. The error, when all
     /// mirrors fail, says why each did.
     pub fn fetch(&self, directory: impl AsRef<Path>) -> Result<PathBuf> {
+        if Path::new(&self.name).file_name() != Some(self.name.as_ref()) {
+            let message = format!("{:?} is no plain file name", self.name);
+            return Err(Error::argument(OPERATION, message));
+        }
         let directory = directory.as_ref();
         let target = directory.join(&self.name);
         let part_path = directory.join(format!("{}.part", self.name));

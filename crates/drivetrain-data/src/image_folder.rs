@@ -12,13 +12,11 @@ use crate::image::Image;
 
 /// No picture may need more memory than this to decode.
 const MAX_DECODED_BYTES: u64 = 512 << 20;
-/// Subfolders deeper than this are taken for a loop of links.
-const MAX_DEPTH: usize = 32;
 
 /// PNG and JPEG files under `root/CLASS/…`: items are an RGB image of bytes [3, height, width] and the number of
 /// the class, the classes being the subfolders in the order of their names.
 ///
-/// Files are decoded when they are asked for, by the worker that asks. Images of one batch must have one size:
+/// Names that begin with a dot are passed over. Files are decoded when they are asked for, by the worker that asks. Images of one batch must have one size:
 /// put a [`Resize`](crate::Resize) or a crop into the transform.
 ///
 /// ```no_run
@@ -45,7 +43,7 @@ impl ImageFolder {
                 continue;
             }
             let before = files.len();
-            collect(&path, classes.len(), MAX_DEPTH, &mut files)?;
+            collect(&path, classes.len(), &mut Vec::new(), &mut files)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if files.len() == before {
                 return Err(Error::format(
@@ -118,28 +116,34 @@ fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
         .map(|entry| Ok(entry?.path()))
         .collect::<std::io::Result<Vec<_>>>()
         .map_err(error)?;
+    // `.ipynb_checkpoints` is no class, `._1.png` no picture.
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default();
+        !name.as_encoded_bytes().starts_with(b".")
+    });
     paths.sort();
     Ok(paths)
 }
 
+/// Adds the pictures below `directory`; `above` holds the real paths of the folders on the way down.
 fn collect(
     directory: &Path,
     class: usize,
-    depth: usize,
+    above: &mut Vec<PathBuf>,
     files: &mut Vec<(PathBuf, usize)>,
 ) -> Result<()> {
-    if depth == 0 {
+    let real = fs::canonicalize(directory)
+        .map_err(|cause| Error::io("ImageFolder", directory.display(), cause))?;
+    if above.contains(&real) {
         return Err(Error::format(
             "ImageFolder",
-            format!(
-                "{}: more than {MAX_DEPTH} folders deep",
-                directory.display()
-            ),
+            format!("{}: a link back to {}", directory.display(), real.display()),
         ));
     }
+    above.push(real);
     for path in sorted(directory)? {
         if path.is_dir() {
-            collect(&path, class, depth - 1, files)?;
+            collect(&path, class, above, files)?;
             continue;
         }
         let extension = path.extension().map(|e| e.to_ascii_lowercase());
@@ -148,5 +152,6 @@ fn collect(
             files.push((path, class));
         }
     }
+    above.pop();
     Ok(())
 }

@@ -113,8 +113,7 @@ impl<B: Send + 'static> Batches<B> {
                 .spawn(move || work(&shared_there, &feed, &make));
             if let Err(cause) = thread {
                 shared.lock().workers -= 1;
-                shared.stop.store(true, Ordering::Relaxed);
-                shared.emptied.notify_all();
+                Batches::new(Source::Workers(shared), left).stop();
                 let what = format!("cannot start worker {worker} of {workers}");
                 return Batches::failed(Error::io("DataLoader", what, cause));
             }

@@ -72,9 +72,9 @@ impl Sampler for RandomSampler {
         let mut generator = Purpose::Order.generator(self.seed, epoch);
         Ok(match self.draws {
             None => generator.permutation(length),
-            Some(_) => (0..self.count(length))
-                .map(|_| generator.below(length as u64) as usize)
-                .collect(),
+            Some(_) => draw("RandomSampler", self.count(length), || {
+                generator.below(length as u64) as usize
+            })?,
         })
     }
 }
@@ -148,12 +148,10 @@ impl Sampler for WeightedRandomSampler {
                 sums.push(sum);
             }
             let last = self.weights.iter().rposition(|w| *w > 0.0).unwrap_or(0);
-            return Ok((0..self.draws)
-                .map(|_| {
-                    let at = generator.uniform() * sum;
-                    sums.partition_point(|&s| s <= at).min(last)
-                })
-                .collect());
+            return draw("WeightedRandomSampler", self.draws, || {
+                let at = generator.uniform() * sum;
+                sums.partition_point(|&s| s <= at).min(last)
+            });
         }
         // Efraimidis and Spirakis 2006: the items with the smallest exponential waiting times.
         let mut waits: Vec<(f64, usize)> = Vec::with_capacity(length);
@@ -166,6 +164,20 @@ impl Sampler for WeightedRandomSampler {
         waits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         Ok(waits.iter().take(self.draws).map(|w| w.1).collect())
     }
+}
+
+/// `draws` indices; an error, not an abort, when there is no memory for so many.
+fn draw(
+    operation: &'static str,
+    draws: usize,
+    mut next: impl FnMut() -> usize,
+) -> Result<Vec<usize>> {
+    let mut indices = Vec::new();
+    indices
+        .try_reserve_exact(draws)
+        .map_err(|_| Error::argument(operation, format!("no memory for {draws} draws")))?;
+    indices.extend((0..draws).map(|_| next()));
+    Ok(indices)
 }
 
 /// The indices of each batch of an epoch, for batches that are not a plain cut of one order (by length, by class).
@@ -269,6 +281,8 @@ mod tests {
             .unwrap();
         assert_eq!(order.len(), 1000);
         assert!((0..10).all(|i| order.contains(&i)));
+        let endless = RandomSampler::with_replacement(3, usize::MAX);
+        assert!(endless.indices(10, 0).is_err());
         assert_eq!(
             RandomSampler::with_replacement(3, 5).indices(0, 0).unwrap(),
             Vec::<usize>::new()

@@ -203,8 +203,8 @@ impl Transform for RandomCrop {
             )
             .help("Resize before, or more padding")
         })?;
-        let top = random.below(rows as u64 + 1) as usize;
-        let left = random.below(columns as u64 + 1) as usize;
+        let top = random.below((rows as u64).saturating_add(1)) as usize;
+        let left = random.below((columns as u64).saturating_add(1)) as usize;
         window(
             "RandomCrop",
             &image,

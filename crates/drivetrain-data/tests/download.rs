@@ -58,8 +58,11 @@ fn serve(answer: impl Fn(usize, &Asked, &mut TcpStream) + Send + 'static) -> Ser
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let first = lines.next().unwrap().unwrap();
-            let path = first.split(' ').nth(1).unwrap().to_string();
+            // A TLS greeting is no line of text.
+            let Some(Ok(first)) = lines.next() else {
+                continue;
+            };
+            let path = first.split(' ').nth(1).unwrap_or("").to_string();
             let mut start = None;
             for line in lines
                 .map_while(Result::ok)
@@ -265,6 +268,28 @@ fn refusals_pages_and_endless_bodies_lead_to_the_next_mirror() {
         .fetch(&folder.0)
         .unwrap();
     assert_eq!(fs::read(path).unwrap(), content());
+}
+
+#[test]
+fn a_server_without_a_certificate_is_refused() {
+    let folder = Folder::new();
+    let server = serve(|_, asked, stream| send(asked, stream, &content()));
+    let mut file = remote(&[&server]);
+    file.mirrors[0] = server.address.replace("http:", "https:");
+    let message = file.fetch(&folder.0).unwrap_err().to_string();
+    assert!(message.contains("https://127.0.0.1"), "{message}");
+    assert_eq!(folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_does_not_lead_elsewhere() {
+    let folder = Folder::new();
+    for name in ["../file.bin", "", "a/b"] {
+        let mut file = remote(&[]);
+        file.name = name.to_string();
+        let message = file.fetch(&folder.0).unwrap_err().to_string();
+        assert!(message.contains("no plain file name"), "{message}");
+    }
 }
 
 #[test]

@@ -293,6 +293,15 @@ fn image_folders_have_a_class_for_each_subfolder() {
     let torn = folder.write("cat/1.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0DIHDR");
     assert_says(set.get(0), &["1.png"]);
     assert_says(read_image(torn), &["1.png"]);
+    folder.write(".ipynb_checkpoints/1.png", "");
+    folder.write("cat/._1.png", "");
+    assert_eq!(ImageFolder::open(&folder.0).unwrap().len(), 3);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&folder.0, folder.0.join("dog/loop")).unwrap();
+        assert_says(ImageFolder::open(&folder.0), &["a link back to"]);
+        fs::remove_file(folder.0.join("dog/loop")).unwrap();
+    }
     fs::create_dir(folder.0.join("empty")).unwrap();
     assert_says(ImageFolder::open(&folder.0), &["empty", "no .png"]);
     assert_says(ImageFolder::open(folder.0.join("none")), &["none"]);
@@ -359,4 +368,5 @@ fn broken_csv_cells_are_errors_with_line_and_column() {
     case(b"a,b\n1,0,5\n", &["line 2", "3 cells", "expected 2"]);
     case(b"a,b\n1,\xFF\n", &["line 2"]);
     case(b"", &["line 1"]);
+    case(b"a;b\n1;0\n", &["a;b", "delimiter"]);
 }
