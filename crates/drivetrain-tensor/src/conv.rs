@@ -277,8 +277,8 @@ impl Tensor {
         check_devices(name, self, weight, bias)?;
         let (x, single) = batched(name, self, spatial)?;
         check_transpose(name, &x, weight, bias, &spec)?;
-        for i in 0..spatial {
-            spec.sizes[i] = transposed_size(name, &x, weight, &spec, i, extra[i])?;
+        for (i, &extra) in extra[..spatial].iter().enumerate() {
+            spec.sizes[i] = transposed_size(name, &x, weight, &spec, i, extra)?;
         }
         let mut y = run_one(Composite::ConvolutionInputGrad(spec), &[&x, weight])
             .map_err(|e| e.context(name))?;

@@ -4,15 +4,19 @@
 //! dtype are values too. Every op goes through one funnel (`run`): infer, decompose where the device lacks
 //! the op, allocate, execute, record for [`Tensor::backward`].
 
+mod adaptive_pool;
 mod attention;
 pub mod autograd;
 mod conv;
 mod create;
+mod dropout;
 mod elementwise;
+mod fold;
 mod host;
 mod interpolate;
 mod joining;
 mod linalg;
+mod matrix;
 mod movement;
 mod norm;
 mod operand;
@@ -31,6 +35,7 @@ mod tensor;
 pub use autograd::{detect_anomaly, enable_grad, grad, is_grad_enabled, no_grad};
 pub use conv::{ConvOptions, ConvTransposeOptions};
 pub use create::{IntoData, host_generator, manual_seed};
+pub use fold::FoldOptions;
 pub use movement::IntoReshape;
 pub use norm::BatchNormOutput;
 pub use operand::Operand;

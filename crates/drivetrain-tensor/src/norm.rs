@@ -298,8 +298,8 @@ fn first(name: &'static str, results: Vec<Tensor>) -> Result<Tensor> {
 #[track_caller]
 fn channels(name: &'static str, x: &Tensor) -> Result<usize> {
     match x.dims() {
-        &[_, channels, ..] if x.dtype().is_float() => Ok(channels),
-        &[_, _, ..] => Err(Error::dtype(
+        [_, channels, ..] if x.dtype().is_float() => Ok(*channels),
+        [_, _, ..] => Err(Error::dtype(
             name,
             format!("input is {}, not a float", x.dtype()),
         )),

@@ -45,7 +45,7 @@ impl Tensor {
     /// than one round of circular padding, an edge of an empty dimension.
     #[track_caller]
     pub fn pad(&self, padding: &[isize], mode: PadMode) -> Result<Tensor> {
-        if padding.len() % 2 != 0 || padding.len() / 2 > self.rank() {
+        if !padding.len().is_multiple_of(2) || padding.len() / 2 > self.rank() {
             return Err(Error::argument(
                 "pad",
                 format!(
