@@ -2,6 +2,7 @@
 
 use drivetrain_core::half::slice::HalfFloatSliceExt;
 use drivetrain_core::half::{bf16, f16};
+use drivetrain_core::{Element, Scalar};
 
 /// A stored element that can be computed with as `C`. Bool is stored as a byte, 0 or 1, and is a `u8` here.
 pub(crate) trait Stored<C: Copy>: Copy + Send + Sync + 'static {
@@ -43,6 +44,12 @@ macro_rules! same {
 }
 same!(f32, f64, i64, i32, u8, u16, u32, u64, f16, bf16);
 
+/// A half from F64, rounded once (`half`'s own conversion is not exact on ties).
+#[inline(always)]
+pub(crate) fn from_f64<H: Element>(value: f64) -> H {
+    H::from_scalar(Scalar::F64(value))
+}
+
 macro_rules! widened {
     ($($type:ty => $wide:ty, $load:expr, $store:expr;)*) => {
         $(impl Stored<$wide> for $type {
@@ -55,8 +62,8 @@ macro_rules! widened {
 }
 widened! {
     f32 => f64, |x| x as f64, |x| x as f32;
-    f16 => f64, f16::to_f64, f16::from_f64;
-    bf16 => f64, bf16::to_f64, bf16::from_f64;
+    f16 => f64, f16::to_f64, from_f64;
+    bf16 => f64, bf16::to_f64, from_f64;
     i32 => i64, |x| x as i64, |x| x as i32;
     u8 => i64, |x| x as i64, |x| x as u8;
 }

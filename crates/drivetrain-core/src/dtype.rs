@@ -254,11 +254,23 @@ macro_rules! element {
 element! {
     f32, F32, |s| match s { Scalar::I64(v) => v as f32, s => s.as_f64() as f32 };
     f64, F64, |s| s.as_f64();
-    f16, F16, |s| f16::from_f64(s.as_f64());
-    bf16, BF16, |s| bf16::from_f64(s.as_f64());
+    f16, F16, |s| f16::from_f32(rounded_to_odd(s.as_f64()));
+    bf16, BF16, |s| bf16::from_f32(rounded_to_odd(s.as_f64()));
     i64, I64, |s| s.as_i64();
     i32, I32, |s| match s { Scalar::F64(v) => v as i32, s => s.as_i64() as i32 };
     u8, U8, |s| match s { Scalar::F64(v) => v as u8, s => s.as_i64() as u8 };
+}
+
+/// The neighbour in F32 with an odd last bit unless the value is exact, so that rounding it again to fewer
+/// bits gives what rounding once would. (`half`'s own conversion from F64 leaves the lower half of the
+/// mantissa out and so takes values just above a tie for ties.)
+fn rounded_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if near as f64 == value || near.is_nan() {
+        return near;
+    }
+    let away = (near as f64).abs() > value.abs();
+    f32::from_bits((near.to_bits() - u32::from(away)) | 1)
 }
 
 impl sealed::Sealed for bool {}
@@ -289,6 +301,21 @@ mod tests {
             }
         }
         assert!(DType::from_code(8).is_err());
+    }
+
+    #[test]
+    fn halves_are_rounded_once() {
+        let bf = |v: f64| bf16::from_scalar(Scalar::F64(v)).to_f64();
+        // Just above a tie, by bits that are far down the mantissa.
+        assert_eq!(bf(1.48828125), 1.484375);
+        assert_eq!(bf(1.48828125 + 1e-7), 1.4921875);
+        assert_eq!(bf(1.48828125 + 1e-15), 1.4921875);
+        assert_eq!(bf(1e300), f64::INFINITY);
+        let half = |v: f64| f16::from_scalar(Scalar::F64(v)).to_f64();
+        let tie = 1.0 + 0.5 * 2f64.powi(-10);
+        assert_eq!((half(tie), half(tie + 1e-14)), (1.0, 1.0 + 2f64.powi(-10)));
+        assert_eq!(half(-1e-300), 0.0);
+        assert!(half(f64::NAN).is_nan());
     }
 
     #[test]

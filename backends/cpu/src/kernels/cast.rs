@@ -4,7 +4,7 @@
 //! is "not 0"; halves are rounded once, from F32 or, for F64 and integers, from F64.
 
 use super::map::{Function1, map1};
-use crate::element::Stored;
+use crate::element::{Stored, from_f64};
 use drivetrain_core::half::{bf16, f16};
 use drivetrain_core::{DType, Operand};
 
@@ -71,9 +71,9 @@ macro_rules! castable {
 }
 castable! {
     f32, f32, f16::from_f32, bf16::from_f32;
-    f64, f64, f16::from_f64, bf16::from_f64;
-    i64, f64, f16::from_f64, bf16::from_f64;
-    i32, f64, f16::from_f64, bf16::from_f64;
+    f64, f64, from_f64, from_f64;
+    i64, f64, from_f64, from_f64;
+    i32, f64, from_f64, from_f64;
     u8, f32, f16::from_f32, bf16::from_f32;
 }
 

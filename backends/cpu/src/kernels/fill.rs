@@ -1,6 +1,7 @@
 //! `Fill` and `Iota`: outputs without inputs.
 
 use super::map::PIECE;
+use crate::element::from_f64;
 use crate::parallel::Shared;
 use crate::view::{first, slice_mut};
 use crate::walk::Walk;
@@ -60,8 +61,8 @@ pub(crate) unsafe fn iota(dim: usize, out: &Operand) {
         match out.dtype {
             DType::F32 => count(dim, out, |i| i as f32),
             DType::F64 => count(dim, out, |i| i as f64),
-            DType::F16 => count(dim, out, |i| f16::from_f64(i as f64)),
-            DType::BF16 => count(dim, out, |i| bf16::from_f64(i as f64)),
+            DType::F16 => count(dim, out, |i| from_f64::<f16>(i as f64)),
+            DType::BF16 => count(dim, out, |i| from_f64::<bf16>(i as f64)),
             DType::I64 => count(dim, out, |i| i as i64),
             DType::I32 => count(dim, out, |i| i as i32),
             DType::U8 => count(dim, out, |i| i as u8),

@@ -29,3 +29,28 @@ pub(crate) fn erf(x: f64) -> f64 {
     let tail = (-square).exp() / fraction * (0.5 * FRAC_2_SQRT_PI);
     (1.0 - tail).copysign(x)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::erf;
+
+    #[test]
+    fn known_values() {
+        // Abramowitz and Stegun, table 7.1 (and 1 - erfc from table 7.3 near 3).
+        let table = [
+            (0.0, 0.0),
+            (0.1, 0.112_462_916_0),
+            (0.5, 0.520_499_877_8),
+            (1.0, 0.842_700_792_9),
+            (1.5, 0.966_105_146_5),
+            (2.0, 0.995_322_265_0),
+        ];
+        for (x, value) in table {
+            assert!((erf(x) - value).abs() < 1e-10, "{x}: {}", erf(x));
+            assert_eq!(erf(-x), -erf(x));
+        }
+        // The two forms meet.
+        assert!((erf(3.0f64.next_down()) - erf(3.0)).abs() < 1e-15);
+        assert!((erf(3.0) - 0.999_977_909_503_001_4).abs() < 1e-15);
+    }
+}

@@ -1,6 +1,7 @@
 //! `Random`: core's counter-based numbers, in parallel and in any order.
 
 use super::map::PIECE;
+use crate::element::from_f64;
 use crate::{parallel, view};
 use drivetrain_core::half::{bf16, f16};
 use drivetrain_core::random::{State, normal_pair, uniform, uniform_bits, uniform_f64};
@@ -44,10 +45,10 @@ pub(crate) unsafe fn random(kind: RandomKind, state: &Operand, out: &Operand) ->
             }
             (RandomKind::Normal, DType::F64) => pairs(out, state, normal_pair),
             (RandomKind::Normal, DType::F16) => {
-                pairs(out, state, |block| normal_pair(block).map(f16::from_f64))
+                pairs(out, state, |block| normal_pair(block).map(from_f64::<f16>))
             }
             (RandomKind::Normal, DType::BF16) => {
-                pairs(out, state, |block| normal_pair(block).map(bf16::from_f64))
+                pairs(out, state, |block| normal_pair(block).map(from_f64::<bf16>))
             }
             (_, dtype) => {
                 return Err(Error::dtype(kind.name(), format!("not drawn as {dtype}")));
