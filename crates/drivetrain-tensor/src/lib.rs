@@ -10,6 +10,7 @@ pub mod autograd;
 mod conv;
 mod create;
 mod dropout;
+mod einsum;
 mod elementwise;
 mod fold;
 mod host;
