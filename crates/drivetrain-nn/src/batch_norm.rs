@@ -164,22 +164,22 @@ macro_rules! batch_norms {
                     BatchNormConfig::new(channels)
                 }
 
-                /// [C]; begins as ones.
+                /// \[C\]; begins as ones.
                 pub fn weight(&self) -> Option<&Parameter> {
                     self.core.weight.as_ref()
                 }
 
-                /// [C]; begins as zeros.
+                /// \[C\]; begins as zeros.
                 pub fn bias(&self) -> Option<&Parameter> {
                     self.core.bias.as_ref()
                 }
 
-                /// [C]; begins as zeros.
+                /// \[C\]; begins as zeros.
                 pub fn running_mean(&self) -> &Buffer {
                     &self.core.running_mean
                 }
 
-                /// [C], unbiased; begins as ones.
+                /// \[C\], unbiased; begins as ones.
                 pub fn running_var(&self) -> &Buffer {
                     &self.core.running_var
                 }

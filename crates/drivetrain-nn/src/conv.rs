@@ -124,7 +124,7 @@ macro_rules! convolutions {
             pub struct $name {
                 /// [out, in/groups, kernel…].
                 pub weight: Parameter,
-                /// [out].
+                /// \[out\].
                 pub bias: Option<Parameter>,
                 #[module(skip)]
                 options: ConvOptions,
@@ -181,7 +181,7 @@ convolutions! {
 pub struct ConvTranspose2d {
     /// [in, out/groups, kernel…].
     pub weight: Parameter,
-    /// [out].
+    /// \[out\].
     pub bias: Option<Parameter>,
     #[module(skip)]
     options: ConvTransposeOptions,

@@ -5,7 +5,7 @@ use crate::{Layer, Module};
 use drivetrain_core::{DType, Device, Result};
 use drivetrain_tensor::{Parameter, Tensor};
 
-/// y = x·Wᵀ + b over the last dimension: x […, in], W [out, in], b [out].
+/// y = x·Wᵀ + b over the last dimension: x […, in], W [out, in], b \[out\].
 ///
 /// Weights and bias begin uniform in ±1/√in, as in PyTorch.
 ///
@@ -23,7 +23,7 @@ use drivetrain_tensor::{Parameter, Tensor};
 pub struct Linear {
     /// [out, in].
     pub weight: Parameter,
-    /// [out].
+    /// \[out\].
     pub bias: Option<Parameter>,
 }
 

@@ -153,7 +153,7 @@ impl Default for CrossEntropyOptions {
     }
 }
 
-/// Cross-entropy of logits [N, C, …] (or [C]) with class indices (I64 [N, …]) or, for float targets of the logits'
+/// Cross-entropy of logits [N, C, …] (or \[C\]) with class indices (I64 [N, …]) or, for float targets of the logits'
 /// shape, with probabilities.
 ///
 /// With every target ignored the mean is NaN, as in PyTorch.

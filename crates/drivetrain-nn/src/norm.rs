@@ -182,9 +182,9 @@ impl Layer for RmsNorm {
 /// Norm over groups of channels of x [N, C, …] (Wu and He 2018).
 #[derive(Clone, Debug, Module)]
 pub struct GroupNorm {
-    /// [C]; begins as ones.
+    /// \[C\]; begins as ones.
     pub weight: Option<Parameter>,
-    /// [C]; begins as zeros.
+    /// \[C\]; begins as zeros.
     pub bias: Option<Parameter>,
     #[module(skip)]
     groups: usize,
@@ -250,9 +250,9 @@ impl Layer for GroupNorm {
 /// Norm of each channel of each sample of x [N, C, …] (Ulyanov et al. 2016). No weight and bias by default.
 #[derive(Clone, Debug, Module)]
 pub struct InstanceNorm {
-    /// [C]; begins as ones.
+    /// \[C\]; begins as ones.
     pub weight: Option<Parameter>,
-    /// [C]; begins as zeros.
+    /// \[C\]; begins as zeros.
     pub bias: Option<Parameter>,
     #[module(skip)]
     eps: f64,

@@ -102,7 +102,7 @@ impl Visit for Weights {
 
 impl Weights {
     /// x·W_ihᵀ + b_ih for a whole sequence at once.
-    pub(crate) fn from_input(&self, x: &Tensor) -> Result<Tensor> {
+    pub(crate) fn input_gates(&self, x: &Tensor) -> Result<Tensor> {
         let bias = self.biases.as_ref().map(|(ih, _)| ih.value());
         x.linear(&self.weight_ih.value(), bias.as_ref())
     }
@@ -329,7 +329,7 @@ fn scan(
     cell: &Cell,
 ) -> Result<(Tensor, Vec<Tensor>)> {
     // One product for all steps; only the hidden part has to go step by step.
-    let gates = weights.from_input(x)?;
+    let gates = weights.input_gates(x)?;
     let (weight, bias) = weights.hidden();
     let steps = x.len();
     let mut outputs = Vec::with_capacity(steps);

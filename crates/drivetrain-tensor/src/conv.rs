@@ -129,7 +129,7 @@ impl ConvTransposeOptions {
 }
 
 impl Tensor {
-    /// Cross-correlation along one dimension: x [N, C, L] or [C, L], weight [out, C/groups, k], bias [out]
+    /// Cross-correlation along one dimension: x [N, C, L] or [C, L], weight [out, C/groups, k], bias \[out\]
     /// → [N, out, (L + 2·padding - dilation·(k - 1) - 1)/stride + 1].
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Tensor {
         self.convolution(1, weight, bias, options)
     }
 
-    /// Cross-correlation of images: x [N, C, H, W] or [C, H, W], weight [out, C/groups, kh, kw], bias [out]
+    /// Cross-correlation of images: x [N, C, H, W] or [C, H, W], weight [out, C/groups, kh, kw], bias \[out\]
     /// → [N, out, H', W'], sizes as [`Tensor::conv1d`].
     ///
     /// ```
@@ -208,7 +208,7 @@ impl Tensor {
         unbatched(run_one(Composite::Convolution(spec), &inputs)?, single)
     }
 
-    /// The transpose of [`Tensor::conv1d`]: x [N, C, L] or [C, L], weight [C, out/groups, k], bias [out]
+    /// The transpose of [`Tensor::conv1d`]: x [N, C, L] or [C, L], weight [C, out/groups, k], bias \[out\]
     /// → [N, out, (L - 1)·stride - 2·padding + dilation·(k - 1) + output_padding + 1].
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl Tensor {
     }
 
     /// The transpose of [`Tensor::conv2d`], also called deconvolution: x [N, C, H, W] or [C, H, W],
-    /// weight [C, out/groups, kh, kw], bias [out] → [N, out, H', W'], sizes as [`Tensor::conv_transpose1d`].
+    /// weight [C, out/groups, kh, kw], bias \[out\] → [N, out, H', W'], sizes as [`Tensor::conv_transpose1d`].
     ///
     /// # Errors
     /// As [`Tensor::conv_transpose1d`].

@@ -40,7 +40,7 @@ impl Tensor {
         column.sub(&row)
     }
 
-    /// Class numbers (integers of any shape) as rows of zeros with a one: shape + [classes], I64. Not given,
+    /// Class numbers (integers of any shape) as rows of zeros with a one: shape + \[classes\], I64. Not given,
     /// `num_classes` is the largest plus one. Reads the numbers on the host, to check them.
     ///
     /// ```
@@ -97,7 +97,7 @@ impl Tensor {
         hit.expand(shape)?.to_dtype(DType::I64)
     }
 
-    /// The products of all pairs of two vectors' elements: [n] and [m] → [n, m].
+    /// The products of all pairs of two vectors' elements: \[n\] and \[m\] → [n, m].
     ///
     /// # Errors
     /// Tensors that are not vectors.

@@ -10,9 +10,9 @@ use drivetrain_core::{BinaryOp, Composite, DType, Error, IntoShape, NormSpec, Re
 pub struct BatchNormOutput {
     /// The normalised input.
     pub output: Tensor,
-    /// Each channel's mean over the batch, [C]; F64 for F64 input, else F32.
+    /// Each channel's mean over the batch, \[C\]; F64 for F64 input, else F32.
     pub mean: Tensor,
-    /// Each channel's variance over the batch, [C], biased: squared deviations divided by `count`.
+    /// Each channel's variance over the batch, \[C\], biased: squared deviations divided by `count`.
     pub variance: Tensor,
     /// Values per channel. The running variance takes `variance`·count/(count - 1).
     pub count: usize,
@@ -73,8 +73,8 @@ impl Tensor {
         first(name, run(Composite::RmsNorm(spec), &inputs)?)
     }
 
-    /// The channels of x [N, C, …] in `groups` groups, each normalised within its sample, times weight [C] plus
-    /// bias [C]. Wu & He 2018.
+    /// The channels of x [N, C, …] in `groups` groups, each normalised within its sample, times weight \[C\] plus
+    /// bias \[C\]. Wu & He 2018.
     ///
     /// # Errors
     /// Channels that cannot be cut into so many groups, one value a group, a weight or bias of another shape, a dtype
@@ -90,7 +90,7 @@ impl Tensor {
         self.grouped("group_norm", groups, weight, bias, eps)
     }
 
-    /// Each channel of x [N, C, spatial…] normalised within its sample, times weight [C] plus bias [C].
+    /// Each channel of x [N, C, spatial…] normalised within its sample, times weight \[C\] plus bias \[C\].
     /// Ulyanov et al. 2016.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl Tensor {
     }
 
     /// Training mode: the channels of x [N, C, …] normalised over the batch and all spatial dimensions, times
-    /// weight [C] plus bias [C]. Ioffe & Szegedy 2015. The running statistics are the caller's to update:
+    /// weight \[C\] plus bias \[C\]. Ioffe & Szegedy 2015. The running statistics are the caller's to update:
     ///
     /// `running_mean ← (1 - m)·running_mean + m·mean`, and the variance likewise with `variance`·n/(n - 1).
     ///
@@ -197,7 +197,7 @@ impl Tensor {
     }
 
     /// Evaluation mode: (x - running_mean)/√(running_var + eps), times weight plus bias, by channel of
-    /// x [N, C, …]. All four are [C].
+    /// x [N, C, …]. All four are \[C\].
     ///
     /// # Errors
     /// Statistics, a weight or a bias of another shape, a dtype that is no float, an `eps` below 0.
