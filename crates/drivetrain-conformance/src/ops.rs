@@ -1,9 +1,12 @@
 //! The table from an op's name to the function that calls it with a case's inputs and arguments.
 
+mod convolution;
 mod elementwise;
 mod index;
 mod linalg;
+mod loss;
 mod movement;
+mod norm;
 mod reduce;
 
 pub(crate) use movement::expanded_shape;
@@ -71,9 +74,16 @@ const TABLES: &[&[(&str, Function)]] = &[
     movement::TABLE,
     linalg::TABLE,
     index::TABLE,
+    convolution::TABLE,
+    norm::TABLE,
+    loss::TABLE,
 ];
 
-const WIDE_TABLES: &[&[(&str, Wide)]] = &[reduce::WIDE_TABLE];
+const WIDE_TABLES: &[&[(&str, Wide)]] = &[
+    reduce::WIDE_TABLE,
+    convolution::WIDE_TABLE,
+    norm::WIDE_TABLE,
+];
 
 const SPECIAL_TABLES: &[&[(&str, Wide)]] = &[];
 

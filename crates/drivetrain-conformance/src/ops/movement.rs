@@ -2,7 +2,7 @@
 
 use super::{Call, Function};
 use drivetrain_core::{Error, Result};
-use drivetrain_tensor::Tensor;
+use drivetrain_tensor::{PadMode, Tensor};
 
 pub const TABLE: &[(&str, Function)] = &[
     ("cat", |c| {
@@ -46,6 +46,9 @@ pub const TABLE: &[(&str, Function)] = &[
         let times = list(c, &["repeats", "sizes"])?;
         c.x()?.repeat(&counts("repeats", &times)?)
     }),
+    ("pad", pad),
+    ("tril", |c| c.x()?.tril(c.attrs.integer_or("diagonal", 0)?)),
+    ("triu", |c| c.x()?.triu(c.attrs.integer_or("diagonal", 0)?)),
     ("expand", |c| {
         let sizes = list(c, &["shape", "size"])?;
         c.x()?.expand(expanded_shape(c.x()?, &sizes)?)
@@ -110,4 +113,22 @@ fn roll(call: &Call) -> Result<Tensor> {
             flat.roll(shift, 0)?.reshape(x.shape())
         }
     }
+}
+
+/// Padding of the last dimensions first.
+fn pad(call: &Call) -> Result<Tensor> {
+    let value = call.attrs.number_or("value", 0.0)?;
+    let mode = match call.attrs.text_or("mode", "constant")? {
+        "constant" => PadMode::Constant(value.into()),
+        "reflect" => PadMode::Reflect,
+        "replicate" => PadMode::Replicate,
+        "circular" => PadMode::Circular,
+        other => {
+            return Err(Error::argument(
+                "conformance",
+                format!("padding mode {other:?}"),
+            ));
+        }
+    };
+    call.x()?.pad(&list(call, &["pad"])?, mode)
 }
