@@ -142,13 +142,16 @@ fn derivative(
         ActivationKind::Relu6 => return outside_is_zero(b, dy, x, 0.0, 6.0),
         ActivationKind::HardTanh => return outside_is_zero(b, dy, x, alpha, beta),
         ActivationKind::HardSigmoid => {
-            let sixth = b.scalar(BinaryOp::Div, dy, 6.0)?;
+            let sixth = b.times(dy, HARD_SIGMOID_SLOPE)?;
             return outside_is_zero(b, sixth, x, -3.0, 3.0);
         }
         ActivationKind::HardSwish => return hard_swish_gradient(b, dy, x),
     };
     b.mul(dy, slope)
 }
+
+/// PyTorch's slope of hardsigmoid: a sixth rounded to F32, also where it computes in F64.
+const HARD_SIGMOID_SLOPE: f64 = (1.0f32 / 6.0f32) as f64;
 
 /// ln(1 + eˣ) = max(x, 0) + ln(1 + e^-|x|).
 fn softplus(b: &mut Builder, x: Value) -> Result<Value> {

@@ -209,7 +209,7 @@ coded_enum! {
         LeakyRelu = 7, "leaky_relu";
         /// min(max(x, 0), 6).
         Relu6 = 8, "relu6";
-        /// min(max(x/6 + 1/2, 0), 1).
+        /// min(max(x/6 + 1/2, 0), 1). The gradient inside is PyTorch's: 1/6 rounded to F32 in every dtype.
         HardSigmoid = 9, "hardsigmoid";
         /// x·hardsigmoid(x).
         HardSwish = 10, "hardswish";
