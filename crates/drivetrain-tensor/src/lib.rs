@@ -13,6 +13,7 @@ mod dropout;
 mod einsum;
 mod elementwise;
 mod fold;
+pub mod formats;
 mod host;
 mod interpolate;
 mod joining;
