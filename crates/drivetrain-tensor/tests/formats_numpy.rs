@@ -305,6 +305,11 @@ fn archives_come_back_in_order_and_are_the_same_each_time() {
     npz::write(&path, sample()).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), first);
 
+    let empty = folder.join("empty.npz");
+    npz::write(&empty, []).unwrap();
+    assert!(std::fs::read(&empty).unwrap().starts_with(b"PK\x05\x06"));
+    assert!(npz::read(&empty).unwrap().tensors.is_empty());
+
     let one = sample()[..1].to_vec();
     let twice = [one.clone(), one].concat();
     assert!(

@@ -85,6 +85,12 @@ impl<'a> Writer<'a> {
 
     /// Writes the directory.
     pub fn finish(self) -> io::Result<()> {
+        if self.count == 0 {
+            // Readers know an empty archive by its first bytes.
+            let mut end = END.to_le_bytes().to_vec();
+            end.extend([0; 18]);
+            return self.out.write_all(&end);
+        }
         let size = self.directory.len() as u64;
         let mut end = END64.to_le_bytes().to_vec();
         end.extend(44u64.to_le_bytes());
