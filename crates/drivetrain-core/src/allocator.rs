@@ -7,7 +7,6 @@
 use crate::backend::{Device, MemoryStats, RawBuffer};
 use crate::registry::lock;
 use crate::{Error, ErrorKind, Result};
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 /// Free buffers of one device by size class.
@@ -18,7 +17,8 @@ pub(crate) struct Allocator {
 
 #[derive(Default)]
 struct State {
-    free: HashMap<usize, Vec<RawBuffer>>,
+    /// By [`class_index`].
+    free: Vec<Vec<RawBuffer>>,
     in_use: u64,
     reserved: u64,
     peak: u64,
@@ -35,13 +35,23 @@ fn class(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 
+/// The place of a size class among all.
+fn class_index(size: usize) -> usize {
+    if size <= 1024 {
+        return size / 64;
+    }
+    // The power of two and the three bits below it.
+    let power = size.ilog2() as usize;
+    16 + (power - 10) * 8 + (size >> (power - 3) & 7)
+}
+
 impl Allocator {
     /// Memory of at least `bytes`.
     pub(crate) fn allocate(&self, device: &dyn Device, bytes: usize) -> Result<RawBuffer> {
         let size = class(bytes);
         {
             let mut state = lock(&self.state);
-            if let Some(buffer) = state.free.get_mut(&size).and_then(Vec::pop) {
+            if let Some(buffer) = state.free.get_mut(class_index(size)).and_then(Vec::pop) {
                 state.take(size);
                 return Ok(buffer);
             }
@@ -58,7 +68,7 @@ impl Allocator {
 
     fn fresh(&self, device: &dyn Device, size: usize) -> Result<RawBuffer> {
         let mut state = lock(&self.state);
-        let after = state.reserved + size as u64;
+        let after = state.reserved.saturating_add(size as u64);
         if let Some(limit) = state.limit.filter(|&limit| after > limit) {
             return Err(Error::new(
                 ErrorKind::OutOfMemory,
@@ -81,14 +91,18 @@ impl Allocator {
     pub(crate) fn release(&self, buffer: RawBuffer) {
         let mut state = lock(&self.state);
         state.in_use -= buffer.bytes as u64;
-        state.free.entry(buffer.bytes).or_default().push(buffer);
+        let index = class_index(buffer.bytes);
+        if state.free.len() <= index {
+            state.free.resize_with(index + 1, Vec::new);
+        }
+        state.free[index].push(buffer);
     }
 
     /// Gives the cached buffers back to the device.
     pub(crate) fn empty(&self, device: &dyn Device) {
         let mut state = lock(&self.state);
         let free = std::mem::take(&mut state.free);
-        for buffer in free.into_values().flatten() {
+        for buffer in free.into_iter().flatten() {
             state.reserved -= buffer.bytes as u64;
             device.free(buffer);
         }
@@ -121,7 +135,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::class;
+    use super::{class, class_index};
 
     #[test]
     fn classes_hold_the_request_and_waste_little() {
@@ -142,6 +156,16 @@ mod tests {
             assert!(size >= bytes && size.is_multiple_of(64), "{bytes} {size}");
             assert!(size <= bytes.max(512) / 8 * 9 + 64, "{bytes} {size}");
             assert_eq!(class(size), size);
+        }
+    }
+
+    #[test]
+    fn a_place_holds_one_class() {
+        let mut seen = std::collections::HashMap::new();
+        let sizes = (1..5000).chain((12..62).flat_map(|p| [(1 << p) - 1, 1 << p, (1 << p) + 1]));
+        for bytes in sizes {
+            let size = class(bytes);
+            assert_eq!(*seen.entry(class_index(size)).or_insert(size), size);
         }
     }
 }

@@ -63,7 +63,9 @@ pub trait Device: Send + Sync {
     fn download(&self, buffer: RawBuffer, offset: usize, target: &mut [u8]) -> Result<()>;
 
     /// Whether `execute` takes this op for inputs of these dtypes and shapes. Primitives may be refused
-    /// for dtypes the device lacks; composites freely. Answers are cached by op kind and dtypes.
+    /// for dtypes the device lacks; composites freely. Answers are cached by the op's code, the variant of its
+    /// enum (which activation, which unary function) and the inputs' dtypes and ranks: they must not depend on
+    /// sizes or other attributes.
     fn supports(&self, op: &Op, inputs: &[Meta]) -> bool;
 
     /// Runs an op, or queues it. The operands were checked by core against [`crate::infer`]: counts, dtypes,

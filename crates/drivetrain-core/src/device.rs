@@ -3,7 +3,9 @@
 use crate::allocator::Allocator;
 use crate::backend::{self, DeviceInfo, MemoryStats, Meta, Operand, RawBuffer};
 use crate::empty;
-use crate::{BinaryOp, DType, Error, ErrorKind, Layout, Op, Primitive, Registry, Result, Shape};
+use crate::{
+    BinaryOp, DType, Error, ErrorKind, Layout, Op, Primitive, Registry, Result, Scalar, Shape,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,10 +31,11 @@ struct Inner {
     executed: AtomicU64,
 }
 
-/// What an answer of `supports` may depend on: the op's kind, and the inputs' dtypes and ranks.
+/// What an answer of `supports` may depend on: the op's code and variant, and the inputs' dtypes and ranks.
 #[derive(PartialEq, Eq, Hash)]
 struct SupportKey {
-    name: &'static str,
+    code: u32,
+    variant: u32,
     inputs: [u8; 12],
 }
 
@@ -150,7 +153,8 @@ impl Device {
     /// Whether the device runs this op natively for such inputs. Answers are remembered.
     pub fn supports(&self, op: &Op, inputs: &[Meta]) -> bool {
         let mut key = SupportKey {
-            name: op.name(),
+            code: op.code(),
+            variant: op.variant(),
             inputs: [0; 12],
         };
         for (slot, meta) in key.inputs.iter_mut().zip(inputs) {
@@ -197,17 +201,29 @@ impl Device {
         match empty::answer(op, inputs, in_place, outputs) {
             empty::Answer::Run => self.0.raw.execute(op, inputs, in_place, outputs),
             empty::Answer::Nothing => Ok(()),
-            empty::Answer::Fill(value) => outputs
-                .iter()
-                .filter(|o| o.layout.elements() > 0)
-                .try_for_each(|out| {
-                    let fill = Op::from(Primitive::Fill { value });
-                    self.0
-                        .raw
-                        .execute(&fill, &[], &[], std::slice::from_ref(out))
-                }),
+            empty::Answer::Fill(value) => self.fill(value, outputs),
+            empty::Answer::Copy(source) => {
+                let copy = Op::from(Primitive::Copy);
+                self.0.raw.execute(&copy, &[*source], &[], outputs)
+            }
+            empty::Answer::Without => {
+                let filled = |operand: &&Operand| !operand.layout.shape().is_empty();
+                let inputs: Vec<Operand> = inputs.iter().filter(filled).copied().collect();
+                self.0.raw.execute(op, &inputs, in_place, outputs)
+            }
         }
         .map_err(|e| e.on(self))
+    }
+
+    /// Fills every operand that is not empty.
+    fn fill(&self, value: Scalar, outputs: &[Operand]) -> Result<()> {
+        let fill = Op::from(Primitive::Fill { value });
+        let mut filled = outputs.iter().filter(|o| !o.layout.shape().is_empty());
+        filled.try_for_each(|output| {
+            self.0
+                .raw
+                .execute(&fill, &[], &[], std::slice::from_ref(output))
+        })
     }
 
     /// Adds two numbers on the device and looks at the result.

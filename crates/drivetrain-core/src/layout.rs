@@ -137,6 +137,22 @@ impl Layout {
         Ok(())
     }
 
+    /// An error when `dim` is not there.
+    #[track_caller]
+    fn check_dim(&self, operation: &'static str, dim: usize) -> Result<()> {
+        let rank = self.shape.rank();
+        if dim >= rank {
+            return Err(Error::argument(
+                operation,
+                format!(
+                    "dimension {dim} out of range for shape {} of rank {rank}",
+                    self.shape
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     /// Dimensions reordered: new dimension `i` is old `order[i]`. `order` is a permutation of the rank.
     #[must_use]
     pub fn permute(&self, order: &[usize]) -> Layout {
@@ -186,11 +202,18 @@ impl Layout {
     /// `length` elements along `dim` from `start` in steps of `step` (negative ones walk back).
     ///
     /// # Errors
-    /// When an element taken lies outside the dimension.
+    /// When an element taken lies outside the dimension, the dimension is not there, or the step is 0.
     #[track_caller]
     pub fn slice(&self, dim: usize, start: usize, step: isize, length: usize) -> Result<Layout> {
+        self.check_dim("slice", dim)?;
         let size = self.shape[dim];
         let last = start as i128 + (length as i128 - 1) * step as i128;
+        if step == 0 {
+            return Err(Error::argument(
+                "slice",
+                format!("step 0 at dimension {dim}"),
+            ));
+        }
         if length > 0 && (start >= size || last < 0 || last >= size as i128) {
             return Err(Error::argument(
                 "slice",
@@ -205,7 +228,10 @@ impl Layout {
         if length > 0 {
             view.offset = (self.offset as isize + start as isize * self.strides[dim]) as usize;
         }
-        view.strides[dim] = self.strides[dim].saturating_mul(step);
+        // Of one element the stride says nothing, and the step may be any number.
+        if length > 1 {
+            view.strides[dim] = self.strides[dim].saturating_mul(step);
+        }
         Ok(view)
     }
 
@@ -240,13 +266,16 @@ impl Layout {
                 }
             }
             let group = &old[first_old..=j];
-            if group.windows(2).any(|w| w[0].1 != w[1].1 * w[1].0 as isize) {
+            if group
+                .windows(2)
+                .any(|w| w[0].1 != w[1].1.saturating_mul(w[1].0 as isize))
+            {
                 return None;
             }
             let mut stride = old[j].1;
             for k in (first_new..=i).rev() {
                 strides[k] = stride;
-                stride *= new[k] as isize;
+                stride = stride.saturating_mul(new[k] as isize);
             }
             i += 1;
             j += 1;
@@ -266,6 +295,7 @@ impl Layout {
     /// When no window fits or the rank would pass [`MAX_DIMS`].
     #[track_caller]
     pub fn unfold(&self, dim: usize, size: usize, step: usize) -> Result<Layout> {
+        self.check_dim("unfold", dim)?;
         let length = self.shape[dim];
         if size > length || step == 0 {
             return Err(Error::argument(
@@ -283,16 +313,20 @@ impl Layout {
         let mut view = *self;
         view.shape = Shape::new(&dims[..=rank])?;
         view.strides[rank] = self.strides[dim];
-        view.strides[dim] = self.strides[dim] * step as isize;
+        if dims[dim] > 1 {
+            view.strides[dim] = self.strides[dim].saturating_mul(step as isize);
+        }
         Ok(view)
     }
 
     /// The elements whose indices along `a` and `b` are equal, as a last dimension.
     ///
     /// # Errors
-    /// When `a` and `b` are the same dimension.
+    /// When `a` and `b` are the same dimension or one is not there.
     #[track_caller]
     pub fn diagonal(&self, a: usize, b: usize) -> Result<Layout> {
+        self.check_dim("diagonal", a)?;
+        self.check_dim("diagonal", b)?;
         if a == b {
             return Err(Error::argument(
                 "diagonal",
@@ -306,7 +340,7 @@ impl Layout {
         let mut view = self.permute(&kept);
         let mut dims = view.dims().to_vec();
         dims.push(length);
-        view.strides[kept.len()] = self.strides[a] + self.strides[b];
+        view.strides[kept.len()] = self.strides[a].saturating_add(self.strides[b]);
         view.shape = Shape::new(&dims)?;
         Ok(view)
     }
@@ -321,11 +355,12 @@ impl Layout {
             let current = at as usize;
             for dim in (0..self.shape.rank()).rev() {
                 index[dim] += 1;
-                at += self.strides[dim];
+                // Wraps for the stride of a last step that is never taken.
+                at = at.wrapping_add(self.strides[dim]);
                 if index[dim] < self.shape[dim] {
                     break;
                 }
-                at -= self.strides[dim] * self.shape[dim] as isize;
+                at = at.wrapping_sub(self.strides[dim].wrapping_mul(self.shape[dim] as isize));
                 index[dim] = 0;
             }
             Some(current)
@@ -397,6 +432,22 @@ mod tests {
         let windows = base.unfold(1, 2, 1).unwrap();
         assert_eq!(windows.shape(), &[3, 3, 2]);
         assert_eq!(windows.indices().take(4).collect::<Vec<_>>(), [0, 1, 1, 2]);
+        let one = base.slice(1, 3, isize::MAX, 1).unwrap();
+        assert_eq!(one.indices().collect::<Vec<_>>(), [3, 7, 11]);
+        assert!(one.check(4, 48).is_ok());
+        let single = base.unfold(1, 4, usize::MAX).unwrap();
+        assert_eq!(single.shape(), &[3, 1, 4]);
+        assert_eq!(single.indices().last(), Some(11));
+        for refused in [
+            base.slice(2, 0, 1, 1),
+            base.slice(0, 0, 0, 2),
+            base.unfold(2, 1, 1),
+            base.unfold(0, 1, 0),
+            base.diagonal(0, 2),
+            base.diagonal(1, 1),
+        ] {
+            refused.unwrap_err();
+        }
         let diagonal = layout(&[3, 3]).diagonal(0, 1).unwrap();
         assert_eq!(diagonal.indices().collect::<Vec<_>>(), [0, 4, 8]);
     }

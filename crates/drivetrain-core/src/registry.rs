@@ -38,9 +38,13 @@ pub const DEVICE_VARIABLE: &str = "DRIVETRAIN_DEVICE";
 /// Backends by name and the devices opened so far. The process has a global one; tests make their own.
 pub struct Registry {
     backends: Mutex<Vec<Arc<dyn Backend>>>,
-    opened: Mutex<HashMap<(String, usize), Device>>,
+    opened: Mutex<HashMap<(String, usize), Slot>>,
     notes: Mutex<Vec<String>>,
 }
+
+/// A device once it is opened. Locked while opening, so that two threads do not open one device twice; others
+/// are opened meanwhile.
+type Slot = Arc<Mutex<Option<Device>>>;
 
 /// A device that could be opened, or a backend that has none, with the reason.
 #[derive(Debug)]
@@ -170,8 +174,9 @@ impl Registry {
         }
         let (backend_name, ordinal) = self.parse(name)?;
         let key = (backend_name.to_string(), ordinal);
-        if let Some(device) = lock(&self.opened).get(&key) {
-            return Ok(device.clone());
+        let slot = lock(&self.opened).get(&key).cloned();
+        if let Some(device) = slot.and_then(|slot| lock(&slot).clone()) {
+            return Ok(device);
         }
         let found = lock(&self.backends)
             .iter()
@@ -195,17 +200,22 @@ impl Registry {
                 format!(
                     "no device {name:?}, {} device{plural}: {}",
                     devices.len(),
-                    labels.join(", ")
+                    if labels.is_empty() {
+                        "none".to_string()
+                    } else {
+                        labels.join(", ")
+                    }
                 ),
-            ));
+            )
+            .help(self.listing()));
         }
-        // Held while opening, so that two threads do not open one device twice.
-        let mut opened = lock(&self.opened);
-        if let Some(device) = opened.get(&key) {
+        let slot = lock(&self.opened).entry(key).or_default().clone();
+        let mut opened = lock(&slot);
+        if let Some(device) = &*opened {
             return Ok(device.clone());
         }
         let device = Device::new(backend.open(ordinal)?);
-        opened.insert(key, device.clone());
+        *opened = Some(device.clone());
         Ok(device)
     }
 

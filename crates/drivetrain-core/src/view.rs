@@ -51,13 +51,10 @@ impl ViewOp {
     #[track_caller]
     pub fn permute(order: &[usize]) -> Result<ViewOp> {
         let mut codes = [0; MAX_DIMS];
-        let mut seen = 0u16;
         for (slot, &dim) in codes.iter_mut().zip(order) {
-            *slot = dim as u8;
-            seen |= 1u16.checked_shl(dim as u32).unwrap_or(0);
+            *slot = u8::try_from(dim).unwrap_or(u8::MAX);
         }
-        let complete = order.len() <= MAX_DIMS && seen == ((1u32 << order.len()) - 1) as u16;
-        if !complete {
+        if order.len() > MAX_DIMS || !is_permutation(&codes[..order.len()]) {
             return Err(Error::argument(
                 "permute",
                 format!("{order:?} is not a permutation of 0..{}", order.len()),
@@ -88,8 +85,19 @@ impl ViewOp {
                 Ok(layout.reshape(&shape))
             }
             ViewOp::Permute { order } => {
+                let rank = layout.shape().rank();
+                if !is_permutation(&order[..rank]) {
+                    return Err(Error::argument(
+                        "permute",
+                        format!(
+                            "{:?} is no permutation for shape {}",
+                            &order[..rank],
+                            layout.shape()
+                        ),
+                    ));
+                }
                 let order = order.map(usize::from);
-                Ok(Some(layout.permute(&order[..layout.shape().rank()])))
+                Ok(Some(layout.permute(&order[..rank])))
             }
             ViewOp::Expand(shape) => layout.expand(&shape).map(Some),
             ViewOp::Slice {
@@ -112,5 +120,38 @@ impl ViewOp {
         let view = self.apply(&Layout::contiguous(*shape))?;
         // A contiguous layout never needs a copy.
         Ok(view.map_or(*shape, |layout| *layout.shape()))
+    }
+}
+
+/// Whether each of `0..order.len()`, at most [`MAX_DIMS`], is there once.
+fn is_permutation(order: &[u8]) -> bool {
+    let bit = |&dim: &u8| 1u16.checked_shl(dim.into()).unwrap_or(0);
+    let seen = order.iter().fold(0, |seen, dim| seen | bit(dim));
+    seen == ((1u32 << order.len()) - 1) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_permutations_permute() {
+        assert!(ViewOp::permute(&[2, 0, 1]).is_ok());
+        for order in [&[0, 0][..], &[1, 2], &[0, 1 << 32], &[0; 13], &[300]] {
+            let message = ViewOp::permute(order).unwrap_err().to_string();
+            assert!(message.contains("not a permutation"), "{message}");
+        }
+        let shape = Shape::new(&[2, 3]).unwrap();
+        let three = ViewOp::permute(&[2, 0, 1]).unwrap();
+        assert!(three.shape(&shape).is_err());
+        assert_eq!(
+            ViewOp::permute(&[1, 0]).unwrap().shape(&shape).unwrap(),
+            [3, 2]
+        );
+        assert!(
+            ViewOp::Reshape(Shape::new(&[5]).unwrap())
+                .shape(&shape)
+                .is_err()
+        );
     }
 }
