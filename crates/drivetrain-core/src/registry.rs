@@ -259,19 +259,34 @@ impl Registry {
             }
             _ => {}
         }
+        let mut passed_over = Vec::new();
+        let mut present = Vec::new();
         for candidate in self.candidates() {
             match candidate {
-                Candidate::Present(info) => {
-                    let label = info.label();
-                    match self.open(&label).and_then(|d| d.self_test().map(|()| d)) {
-                        Ok(device) => return Ok(device),
-                        Err(error) => self.note(format!("{label}: {error}")),
-                    }
+                Candidate::Present(info) => present.push(info.label()),
+                Candidate::Absent { backend, reason } => {
+                    passed_over.push(format!("{backend}: {reason}"))
                 }
-                Candidate::Absent { backend, reason } => self.note(format!("{backend}: {reason}")),
             }
         }
-        Err(Error::unavailable("device", "no device works").help(self.listing()))
+        let mut best = None;
+        for label in present {
+            match self.open(&label).and_then(|d| d.self_test().map(|()| d)) {
+                Ok(device) => {
+                    best = Some(device);
+                    break;
+                }
+                Err(error) => passed_over.push(format!("{label}: {error}")),
+            }
+        }
+        passed_over.iter().for_each(|note| self.note(note.clone()));
+        best.ok_or_else(|| {
+            let reasons = match passed_over.is_empty() {
+                true => "no backend is linked; add one to the program".to_string(),
+                false => passed_over.join("; "),
+            };
+            Error::unavailable("device", "no device works").help(reasons)
+        })
     }
 
     /// Every device that can be opened, best first.
