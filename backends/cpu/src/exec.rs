@@ -58,22 +58,13 @@ fn primitive(
             (Primitive::Where, [condition, a, b], [], [out]) => {
                 select::select(condition, a, b, out)
             }
-            (
-                Primitive::Reduce {
-                    op,
-                    dims,
-                    accumulate,
-                },
-                [x],
-                [],
-                [out],
-            ) => reduce::reduce(*op, *dims, *accumulate, x, out),
+            (Primitive::Reduce { op, dims, .. }, [x], [], [out]) => {
+                reduce::reduce(*op, *dims, x, out)
+            }
             (Primitive::ArgReduce { op, dim }, [x], [], [out]) => {
                 argreduce::arg_reduce(*op, usize::from(*dim), x, out)
             }
-            (Primitive::Matmul { accumulate }, [a, b], [], [out]) => {
-                matmul_small::matmul(*accumulate, a, b, out)
-            }
+            (Primitive::Matmul { .. }, [a, b], [], [out]) => matmul_small::matmul(a, b, out),
             (Primitive::Gather { dim }, [x, index], [], [out]) => {
                 gather::gather(usize::from(*dim), x, index, out)?
             }

@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn errors_are_as_stated() {
-        let functions: [(&str, fn(f32) -> f32, fn(f64) -> f64); 5] = [
+        type Row = (&'static str, fn(f32) -> f32, fn(f64) -> f64);
+        let functions: [Row; 5] = [
             ("exp", exp, f64::exp),
             ("log", log, f64::ln),
             ("tanh", tanh, f64::tanh),

@@ -7,29 +7,26 @@ use crate::{parallel, view};
 use drivetrain_core::half::{bf16, f16};
 use drivetrain_core::{DType, Operand};
 
-/// a [batch…, M, K] times b [batch…, K, N]; sums are kept in `accumulate`.
+/// a [batch…, M, K] times b [batch…, K, N]; sums are kept in the accumulation type. Inference
+/// has refused Bool.
 ///
 /// # Safety
 /// Operands of the running `execute`.
-pub(crate) unsafe fn matmul(accumulate: DType, a: &Operand, b: &Operand, out: &Operand) {
-    let wide = accumulate == DType::F64;
+pub(crate) unsafe fn matmul(a: &Operand, b: &Operand, out: &Operand) {
     // SAFETY: the types are those of the dtypes; the rest as the caller promises.
     unsafe {
         match a.dtype {
-            DType::F32 if wide => typed::<f32, f64, f32>(a, b, out),
-            DType::F32 => typed::<f32, f32, f32>(a, b, out),
-            DType::F64 => typed::<f64, f64, f64>(a, b, out),
-            DType::F16 if wide => typed::<f16, f64, f16>(a, b, out),
-            DType::F16 => typed::<f16, f32, f16>(a, b, out),
-            DType::BF16 if wide => typed::<bf16, f64, bf16>(a, b, out),
-            DType::BF16 => typed::<bf16, f32, bf16>(a, b, out),
-            DType::I64 => typed::<i64, i64, i64>(a, b, out),
-            DType::I32 if out.dtype == DType::I64 => typed::<i32, i64, i64>(a, b, out),
-            DType::I32 => typed::<i32, i64, i32>(a, b, out),
-            DType::U8 if out.dtype == DType::I64 => typed::<u8, i64, i64>(a, b, out),
-            DType::U8 => typed::<u8, i64, u8>(a, b, out),
-            DType::Bool if out.dtype == DType::I64 => typed::<u8, i64, i64>(a, b, out),
-            DType::Bool => typed_bool(a, b, out),
+            DType::F32 => product::<f32, f32, f32>(a, b, out),
+            DType::F64 => product::<f64, f64, f64>(a, b, out),
+            DType::F16 => product::<f16, f32, f16>(a, b, out),
+            DType::BF16 => product::<bf16, f32, bf16>(a, b, out),
+            DType::I64 => product::<i64, i64, i64>(a, b, out),
+            DType::I32 if out.dtype == DType::I64 => product::<i32, i64, i64>(a, b, out),
+            DType::I32 => product::<i32, i64, i32>(a, b, out),
+            DType::U8 | DType::Bool if out.dtype == DType::I64 => {
+                product::<u8, i64, i64>(a, b, out)
+            }
+            DType::U8 | DType::Bool => product::<u8, i64, u8>(a, b, out),
         }
     }
 }
@@ -45,26 +42,7 @@ struct Product<'a, C> {
 
 /// # Safety
 /// Operands of the running `execute`, of the types named.
-unsafe fn typed<T: Stored<C>, C: Number, O: Stored<C>>(a: &Operand, b: &Operand, out: &Operand) {
-    // SAFETY: as the caller promises.
-    unsafe { product::<T, C, O>(a, b, out, O::store) }
-}
-
-/// # Safety
-/// Operands of the running `execute`, of the types named.
-unsafe fn typed_bool(a: &Operand, b: &Operand, out: &Operand) {
-    // SAFETY: as the caller promises.
-    unsafe { product::<u8, i64, u8>(a, b, out, |sum| u8::from(sum != 0)) }
-}
-
-/// # Safety
-/// Operands of the running `execute`, of the types named.
-unsafe fn product<T: Stored<C>, C: Number, O: Copy + Send>(
-    a: &Operand,
-    b: &Operand,
-    out: &Operand,
-    store: impl Fn(C) -> O + Sync,
-) {
+unsafe fn product<T: Stored<C>, C: Number, O: Stored<C>>(a: &Operand, b: &Operand, out: &Operand) {
     let [.., m, k] = *a.layout.dims() else { return };
     let [.., n] = *b.layout.dims() else { return };
     // SAFETY: as the caller promises.
@@ -89,7 +67,7 @@ unsafe fn product<T: Stored<C>, C: Number, O: Copy + Send>(
                 sums: &mut sums,
             });
             for (slot, &sum) in row.iter_mut().zip(&sums) {
-                *slot = store(sum);
+                *slot = O::store(sum);
             }
         }
     });

@@ -28,27 +28,17 @@ const FEW_COLUMNS: usize = 16;
 /// Numbers that are joined side by side within a block.
 const LANES: usize = 32;
 
-/// Reduces `dims` of x.
+/// Reduces `dims` of x, in the accumulation type of its dtype.
 ///
 /// # Safety
 /// Operands of the running `execute`.
-pub(crate) unsafe fn reduce(
-    op: ReduceOp,
-    dims: DimSet,
-    accumulate: DType,
-    x: &Operand,
-    out: &Operand,
-) {
-    let wide = accumulate == DType::F64 && matches!(op, ReduceOp::Sum | ReduceOp::Prod);
+pub(crate) unsafe fn reduce(op: ReduceOp, dims: DimSet, x: &Operand, out: &Operand) {
     // SAFETY: the types are those of the dtypes; the rest as the caller promises.
     unsafe {
         match x.dtype {
-            DType::F32 if wide => joined::<f32, f64, f32>(op, dims, x, out),
             DType::F32 => joined::<f32, f32, f32>(op, dims, x, out),
             DType::F64 => joined::<f64, f64, f64>(op, dims, x, out),
-            DType::F16 if wide => joined::<f16, f64, f16>(op, dims, x, out),
             DType::F16 => joined::<f16, f32, f16>(op, dims, x, out),
-            DType::BF16 if wide => joined::<bf16, f64, bf16>(op, dims, x, out),
             DType::BF16 => joined::<bf16, f32, bf16>(op, dims, x, out),
             DType::I64 => joined::<i64, i64, i64>(op, dims, x, out),
             DType::I32 if out.dtype == DType::I64 => joined::<i32, i64, i64>(op, dims, x, out),

@@ -1,6 +1,6 @@
 //! `Scatter`: a source written or added along a dimension, in the order of the source whatever the threads.
 
-use super::binary::{Add, Maximum};
+use super::binary::Add;
 use super::gather::out_of_range;
 use super::map::Function2;
 use crate::element::Stored;
@@ -50,8 +50,8 @@ pub(crate) unsafe fn scatter(
             (ScatterMode::Add, DType::BF16) => widened::<bf16>(places, target),
             (ScatterMode::Add, DType::I64) => places.run::<i64, i64>(first(target), Add),
             (ScatterMode::Add, DType::I32) => places.run::<i32, i32>(first(target), Add),
-            (ScatterMode::Add, DType::U8) => places.run::<u8, u8>(first(target), Add),
-            (ScatterMode::Add, DType::Bool) => places.run::<u8, u8>(first(target), Maximum),
+            // Inference has refused to add Bool.
+            (ScatterMode::Add, DType::U8 | DType::Bool) => places.run::<u8, u8>(first(target), Add),
         }
     }
     Ok(())

@@ -53,9 +53,7 @@ pub(crate) fn supports(op: UnaryOp, dtype: DType) -> bool {
     match op {
         UnaryOp::LogicalNot => dtype == DType::Bool,
         _ if dtype.is_float() => true,
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square | UnaryOp::Relu => {
-            dtype.is_int()
-        }
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Square => dtype.is_int(),
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => dtype.is_int(),
         _ => false,
     }
@@ -134,7 +132,6 @@ unsafe fn integer<C: Number + Stored<C>>(op: UnaryOp, x: &Operand, out: &Operand
             UnaryOp::Abs => map1::<C, C, C, C>(x, out, Abs),
             UnaryOp::Sign => map1::<C, C, C, C>(x, out, Sign),
             UnaryOp::Square => map1::<C, C, C, C>(x, out, Square),
-            UnaryOp::Relu => map1::<C, C, C, C>(x, out, Relu),
             UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round | UnaryOp::Trunc => {
                 map1::<C, C, C, C>(x, out, Same)
             }
@@ -152,6 +149,7 @@ unsafe fn integer<C: Number + Stored<C>>(op: UnaryOp, x: &Operand, out: &Operand
             | UnaryOp::Tanh
             | UnaryOp::Erf
             | UnaryOp::Sigmoid
+            | UnaryOp::Relu
             | UnaryOp::LogicalNot => return Err(refused(op, x.dtype)),
         }
     }
