@@ -100,9 +100,33 @@ fn image(call: &Call, spec: &PoolSpec) -> Result<Shape> {
     Ok(image)
 }
 
+/// Every window has a tap in the image: with a dilation above the size one may step over it.
+#[track_caller]
+fn check_taps(call: &Call, spec: &PoolSpec, image: &Shape) -> Result<()> {
+    for i in 0..image.rank() - 2 {
+        let (size, dilation) = (image[2 + i], spec.dilation[i]);
+        if dilation <= size {
+            continue;
+        }
+        // Only windows that begin in the padding can; inference has bounded it by half the kernel.
+        for before in (1..=spec.padding[i]).rev().step_by(spec.stride[i]) {
+            let first = before.next_multiple_of(dilation) - before;
+            if first >= size {
+                return Err(call.bad_shape(format!(
+                    "window does not fit at spatial dimension {i}: with dilation {dilation} and padding {} one steps \
+                     over all of size {size} of {image}",
+                    spec.padding[i]
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[track_caller]
 pub(super) fn max(call: &Call, spec: &PoolSpec) -> Result<Outputs> {
     let shape = forward(call, spec)?;
+    check_taps(call, spec, &call.inputs[0].shape)?;
     let dtype = call.inputs[0].dtype;
     if dtype == DType::Bool {
         return Err(call

@@ -137,6 +137,18 @@ fn pooling_names_padding_stride_and_window() {
         &[x],
         &["window does not fit", "kernel 9", "[1, 1, 5, 4]"],
     );
+    // Taps at -1 and 2 of an image of two: padding would be all that the window sees.
+    let over = pool(|s| (s.stride[0], s.padding[0], s.dilation[0]) = (1, 1, 3));
+    refuses(
+        over.clone(),
+        &[f(&[1, 1, 2, 4])],
+        &["window does not fit", "dilation 3", "[1, 1, 2, 4]"],
+    );
+    gives(
+        over,
+        &[f(&[1, 1, 3, 4])],
+        &[f(&[1, 1, 2, 2]), i(&[1, 1, 2, 2])],
+    );
     let spec = PoolSpec {
         sizes: [5, 4, 1],
         ..POOL
