@@ -6,6 +6,7 @@
 mod composite;
 mod elementwise;
 mod primitive;
+mod statistics;
 mod view;
 
 use crate::Tensor;
@@ -85,8 +86,9 @@ pub(crate) fn backward(context: &Context, grads: &[Option<Tensor>]) -> Result<Gr
     }
 }
 
-/// The gradient of the first output. Further float outputs (saved statistics) are not part of the result
-/// that users see, so theirs are always none; should only such a one come, the first counts as zero.
+/// The gradient of the first output. Further float outputs are statistics, which no user sees and which `statistics`
+/// computes anew for gradients of gradients, so theirs are always none; should only such a one come, the first
+/// counts as zero.
 fn first(context: &Context, grads: &[Option<Tensor>]) -> Result<Tensor> {
     match &grads[0] {
         Some(grad) => Ok(grad.clone()),

@@ -1,7 +1,7 @@
 //! Gradient rules of the composites: most name the fused backward op.
 
 use super::elementwise::{scalar, scalar_saves};
-use super::{Grads, Saves};
+use super::{Grads, Saves, statistics};
 use crate::Tensor;
 use crate::autograd::Context;
 use crate::run::{run, run_one};
@@ -77,19 +77,21 @@ pub(super) fn backward(op: &Composite, c: &Context, g: &Tensor) -> Result<Grads>
             vec![Some(run_one(backward, &[g, &c.output(0)?])?)]
         }
         Composite::LayerNorm(spec) => {
-            norm(Composite::LayerNormGrad(*spec), &[1, 2], spec.affine, c, g)?
+            let kept = statistics::layer_norm(spec, c)?;
+            norm(Composite::LayerNormGrad(*spec), &kept, spec.affine, c, g)?
         }
-        Composite::RmsNorm(spec) => norm(Composite::RmsNormGrad(*spec), &[1], spec.affine, c, g)?,
-        Composite::BatchNorm { eps, affine } => norm(
-            Composite::BatchNormGrad {
+        Composite::RmsNorm(spec) => {
+            let kept = statistics::rms_norm(spec, c)?;
+            norm(Composite::RmsNormGrad(*spec), &kept, spec.affine, c, g)?
+        }
+        Composite::BatchNorm { eps, affine } => {
+            let kept = statistics::batch_norm(c)?;
+            let backward = Composite::BatchNormGrad {
                 eps: *eps,
                 affine: *affine,
-            },
-            &[1, 2],
-            *affine,
-            c,
-            g,
-        )?,
+            };
+            norm(backward, &kept, *affine, c, g)?
+        }
         Composite::CrossEntropy {
             ignore_index,
             label_smoothing,
@@ -100,7 +102,8 @@ pub(super) fn backward(op: &Composite, c: &Context, g: &Tensor) -> Result<Grads>
                 label_smoothing: *label_smoothing,
                 weighted: *weighted,
             };
-            let (logits, target, lse) = (c.input(0)?, c.input(1)?, c.output(1)?);
+            let (logits, target) = (c.input(0)?, c.input(1)?);
+            let lse = statistics::cross_entropy(c)?;
             let weight = weighted.then(|| c.input(2)).transpose()?;
             let inputs: Vec<&Tensor> = [g, &logits, &lse, &target]
                 .into_iter()
@@ -198,15 +201,13 @@ pub(super) fn backward(op: &Composite, c: &Context, g: &Tensor) -> Result<Grads>
 /// dy, x, the kept statistics, [weight] → dx, [dweight, dbias].
 fn norm(
     op: Composite,
-    statistics: &[usize],
+    statistics: &[Tensor],
     affine: bool,
     c: &Context,
     g: &Tensor,
 ) -> Result<Grads> {
     let mut inputs = vec![g.clone(), c.input(0)?];
-    for &output in statistics {
-        inputs.push(c.output(output)?);
-    }
+    inputs.extend_from_slice(statistics);
     if affine {
         inputs.push(c.input(1)?);
     }
