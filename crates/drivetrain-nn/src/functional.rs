@@ -23,24 +23,15 @@ pub fn embedding(ids: &Tensor, weight: &Tensor, padding_idx: Option<usize>) -> R
     weight.detach().where_(&padding, weight)?.embedding(ids)
 }
 
-/// Zeroes elements with probability `p` and scales the others by 1/(1 - p): Srivastava et al. 2014.
+/// [`Tensor::dropout`] while training, else x itself.
 ///
 /// # Errors
 /// A probability outside 0..=1.
 #[track_caller]
 pub fn dropout(x: &Tensor, p: f64, training: bool) -> Result<Tensor> {
-    if !(0.0..=1.0).contains(&p) {
-        return Err(Error::argument(
-            "dropout",
-            format!("probability {p} is not in 0..=1"),
-        ));
+    if training {
+        x.dropout(p)
+    } else {
+        Ok(x.clone())
     }
-    if !training || p == 0.0 {
-        return Ok(x.clone());
-    }
-    if p == 1.0 {
-        return x.mul(0.0);
-    }
-    let kept = Tensor::rand(*x.shape(), drivetrain_core::DType::F32, x.device())?.ge(p)?;
-    x.mul(1.0 / (1.0 - p))?.where_(&kept, 0.0)
 }

@@ -25,6 +25,7 @@ mod pool;
 mod recurrent;
 mod state_dict;
 mod transformer;
+mod upsample;
 mod visit;
 
 pub use activation::*;
@@ -44,8 +45,9 @@ pub use norm::{
     GroupNorm, GroupNormConfig, InstanceNorm, InstanceNormConfig, LayerNorm, LayerNormConfig,
     RmsNorm, RmsNormConfig,
 };
-pub use pool::{AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d};
+pub use pool::{AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d};
 pub use recurrent::RecurrentConfig;
 pub use state_dict::{LoadReport, StateDict};
 pub use transformer::{TransformerEncoderLayer, TransformerEncoderLayerConfig};
+pub use upsample::{Upsample, UpsampleMode, UpsampleSize};
 pub use visit::{Constant, Mode, Path, Visit, Visitor};

@@ -49,3 +49,39 @@ pools! {
     /// Mean of each window over two dimensions.
     AvgPool2d(AvgPoolOptions) => avg_pool2d;
 }
+macro_rules! adaptive_pools {
+    ($($(#[$doc:meta])* $name:ident => $method:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            pub struct $name {
+                /// Height and width of the result.
+                pub output_size: Spatial,
+            }
+
+            impl $name {
+                /// To this size.
+                pub fn new(output_size: impl Into<Spatial>) -> Self {
+                    $name { output_size: output_size.into() }
+                }
+            }
+            impl Visit for $name {
+                fn visit(&self, _: &mut Path, _: &mut dyn Visitor) {}
+            }
+            impl Module for $name {}
+            impl Layer for $name {
+                #[track_caller]
+                fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                    input.$method(self.output_size)
+                }
+            }
+        )*
+    };
+}
+
+adaptive_pools! {
+    /// Means to a fixed size, whatever the input's.
+    AdaptiveAvgPool2d => adaptive_avg_pool2d;
+    /// Maxima to a fixed size, whatever the input's.
+    AdaptiveMaxPool2d => adaptive_max_pool2d;
+}

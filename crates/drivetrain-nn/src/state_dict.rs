@@ -2,8 +2,9 @@
 
 use crate::module::{Cells, Entry};
 use drivetrain_core::{Device, Error, ErrorKind, Result, Shape};
+use drivetrain_tensor::formats::{HostTensor, safetensors};
 use drivetrain_tensor::{DType, Tensor};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// Named tensors, in the order they were put in.
@@ -58,6 +59,31 @@ impl StateDict {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Writes a safetensors file, whole or not at all: a failure leaves an older file as it was. The same tensors give
+    /// the same bytes.
+    ///
+    /// # Errors
+    /// When a device or the disk fails.
+    pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        let host = self
+            .iter()
+            .map(|(name, value)| Ok((name.to_string(), HostTensor::from_tensor(value)?)));
+        safetensors::write(path, host.collect::<Result<Vec<_>>>()?, &BTreeMap::new())
+    }
+
+    /// Reads a safetensors file onto `device`, whatever device it was saved from. For PyTorch's `.pt` see
+    /// [`drivetrain_tensor::formats`].
+    ///
+    /// # Errors
+    /// When the file is not there, is damaged, or holds what tensors cannot.
+    pub fn load(path: impl AsRef<std::path::Path>, device: &Device) -> Result<StateDict> {
+        let file = safetensors::read(path)?;
+        file.tensors
+            .iter()
+            .map(|(name, value)| Ok((name.as_str(), value.to_tensor(device)?)))
+            .collect()
     }
 
     /// All tensors on `device`.
