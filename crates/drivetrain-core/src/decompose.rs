@@ -135,3 +135,6 @@ fn linear(b: &mut Builder, v: &[Value]) -> Result<Value> {
     let result = shape.with(shape.rank() - 1, out)?;
     b.reshape(y, result.dims())
 }
+
+#[cfg(test)]
+mod tests;

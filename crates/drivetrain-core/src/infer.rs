@@ -12,50 +12,42 @@ mod pool;
 mod reduce;
 
 use crate::backend::Meta;
-use crate::{Composite, DType, Error, Op, Primitive, RandomKind, Result, Shape};
+use crate::{Composite, DType, Error, Op, Primitive, RandomKind, Result};
 use check::Call;
 use std::ops::Deref;
 
-/// The most outputs that an op has.
-pub const MAX_OUTPUTS: usize = 4;
+/// Dtypes and shapes of an op's outputs; derefs to a slice. One output, the common case, is held inline.
+#[derive(Clone)]
+pub struct Outputs(Held);
 
-/// Dtypes and shapes of an op's outputs, up to [`MAX_OUTPUTS`], held inline; derefs to a slice.
-#[derive(Clone, Copy)]
-pub struct Outputs {
-    metas: [Meta; MAX_OUTPUTS],
-    len: u8,
+#[derive(Clone)]
+enum Held {
+    One(Meta),
+    Several(Vec<Meta>),
 }
 
 impl Outputs {
     /// No output.
-    pub const NONE: Outputs = Outputs {
-        metas: [Meta::new(DType::F32, Shape::SCALAR); MAX_OUTPUTS],
-        len: 0,
-    };
+    pub const NONE: Outputs = Outputs(Held::Several(Vec::new()));
 
     /// One output.
     pub const fn one(meta: Meta) -> Outputs {
-        let mut outputs = Outputs::NONE;
-        outputs.metas[0] = meta;
-        outputs.len = 1;
-        outputs
+        Outputs(Held::One(meta))
     }
 
-    /// Several outputs; those past [`MAX_OUTPUTS`] are left out.
+    /// Several outputs.
     pub fn of(metas: &[Meta]) -> Outputs {
-        let mut outputs = Outputs::NONE;
-        for (slot, meta) in outputs.metas.iter_mut().zip(metas) {
-            *slot = *meta;
-            outputs.len += 1;
-        }
-        outputs
+        Outputs(Held::Several(metas.to_vec()))
     }
 }
 
 impl Deref for Outputs {
     type Target = [Meta];
     fn deref(&self) -> &[Meta] {
-        &self.metas[..usize::from(self.len)]
+        match &self.0 {
+            Held::One(meta) => std::slice::from_ref(meta),
+            Held::Several(metas) => metas,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub use device::{Buffer, Device};
 pub use dtype::{DType, Element, Scalar};
 pub use encode::{Attribute, Encoded};
 pub use error::{Error, ErrorKind, Result};
-pub use infer::{MAX_OUTPUTS, Outputs, check_creation, infer};
+pub use infer::{Outputs, check_creation, infer};
 pub use layout::Layout;
 pub use op::*;
 pub use registry::{BackendRegistration, Candidate, DEVICE_VARIABLE, Registry};

@@ -5,7 +5,7 @@ mod layers;
 use super::*;
 use crate::{
     ActivationKind, ArgReduceOp, BinaryOp, CompareOp, ConvolutionSpec, CumulativeOp, DimSet,
-    ErrorKind, NormSpec, PadSpec, PoolSpec, ReduceOp, Scalar, ScatterMode, UnaryOp,
+    ErrorKind, NormSpec, PadSpec, PoolSpec, ReduceOp, Scalar, ScatterMode, Shape, UnaryOp,
 };
 use DType::{Bool, F16, F32, F64, I32, I64, U8};
 
