@@ -193,11 +193,6 @@ impl<'a> Archive<'a> {
         Ok(())
     }
 
-    /// The member of that name.
-    pub fn find(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.name == name)
-    }
-
     /// A reader of a member's unpacked bytes.
     #[track_caller]
     pub fn reader(&mut self, member: &Member) -> Result<MemberReader<'_, 'a>> {

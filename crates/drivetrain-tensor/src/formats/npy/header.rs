@@ -128,7 +128,7 @@ fn parse(place: &Place, text: &str) -> Result<Header> {
             dims.len()
         )));
     }
-    let shape = Shape::new(&dims).map_err(|error| error.context(place.file.clone()))?;
+    let shape = Shape::new(&dims).map_err(|error| place.format(error.message()))?;
     let (stored, big_endian) = dtype(descr).ok_or_else(|| {
         place.dtype(format!(
             "dtype '{descr}', expected b1, f2, f4, f8, i1, i2, i4, i8, u1, u2, u4 or u8"
