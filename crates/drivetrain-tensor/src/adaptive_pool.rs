@@ -1,6 +1,7 @@
 //! Adaptive pooling: any image to a given number of windows, which divide it as evenly as can be.
 
 use crate::conv::{batched, unbatched};
+use crate::host::list;
 use crate::{AvgPoolOptions, Spatial, Tensor};
 use drivetrain_core::{DType, Error, Result};
 
@@ -72,7 +73,7 @@ impl Tensor {
             // dimension have the same extent along the others.
             let mut y = x.to_dtype(x.dtype().accumulator())?;
             for (i, &to) in sizes.iter().enumerate() {
-                y = mean_windows(&y, 2 + i, to)?;
+                y = mean_windows(name, &y, 2 + i, to)?;
             }
             y.to_dtype(x.dtype())?
         };
@@ -122,7 +123,7 @@ impl Tensor {
             let none = Tensor::zeros(shape, DType::I64, x.device())?;
             return Ok((unbatched(empty, single)?, unbatched(none, single)?));
         }
-        let (table, windows, most) = window_table(&x.dims()[2..], &sizes);
+        let (table, windows, most) = window_table(name, &x.dims()[2..], &sizes)?;
         let table = Tensor::from_slice(&table, [windows * most], x.device())?;
         let lead = [x.dims()[0], x.dims()[1]];
         let seen = x
@@ -172,7 +173,7 @@ fn window(i: usize, from: usize, to: usize) -> (usize, usize) {
 
 /// Means over the windows of one dimension. What a window does not cover is left out by choice, not multiplied by
 /// 0, so that an infinity outside does not reach in.
-fn mean_windows(x: &Tensor, dim: usize, to: usize) -> Result<Tensor> {
+fn mean_windows(name: &'static str, x: &Tensor, dim: usize, to: usize) -> Result<Tensor> {
     let from = x.dims()[dim];
     if to == from {
         return Ok(x.clone());
@@ -180,23 +181,20 @@ fn mean_windows(x: &Tensor, dim: usize, to: usize) -> Result<Tensor> {
     if to == 0 {
         return x.narrow(dim as isize, 0, 0);
     }
-    let length = |i| {
+    let most = largest_window(from, to);
+    let taps = to.saturating_mul(most);
+    let at = |i: usize| window(i / most, from, to).0 + i % most;
+    let index = list(name, taps, |i| at(i).min(from - 1) as i64)?;
+    let inside = list(name, taps, |i| at(i) < window(i / most, from, to).1)?;
+    let count = list(name, to, |i| {
         let (start, end) = window(i, from, to);
-        end - start
-    };
-    let most = (0..to).map(length).max().unwrap_or(0);
-    let (mut index, mut inside, mut count) = (Vec::new(), Vec::new(), Vec::new());
-    for i in 0..to {
-        let (start, end) = window(i, from, to);
-        index.extend((start..start + most).map(|at| at.min(from - 1) as i64));
-        inside.extend((start..start + most).map(|at| at < end));
-        count.push((end - start) as f64);
-    }
+        (end - start) as f64
+    })?;
     let device = x.device();
     let (before, after) = (&x.dims()[..dim], &x.dims()[dim + 1..]);
     let rank = x.rank();
     let tail = |sizes: &[usize]| [sizes, &vec![1; rank - dim - 1]].concat();
-    let index = Tensor::from_slice(&index, [to * most], device)?;
+    let index = Tensor::from_slice(&index, [taps], device)?;
     let inside = Tensor::from_slice(&inside, tail(&[to, most]), device)?;
     let count = Tensor::from_slice(&count, tail(&[to]), device)?.to_dtype(x.dtype())?;
     let seen = x
@@ -206,30 +204,65 @@ fn mean_windows(x: &Tensor, dim: usize, to: usize) -> Result<Tensor> {
     seen.sum(dim as isize + 1)?.div(&count)
 }
 
-/// For each window the flat places of its elements, the last repeated up to the largest window's number: a repeated
-/// place follows the element itself, so it never is the first of equals. With the numbers of windows and of places.
-fn window_table(image: &[usize], sizes: &[usize]) -> (Vec<i64>, usize, usize) {
-    let mut table = vec![vec![0i64]];
-    for (&from, &to) in image.iter().zip(sizes) {
-        let cross = |places: &Vec<i64>| -> Vec<Vec<i64>> {
-            let along = |i| {
-                let (start, end) = window(i, from, to);
-                let row = |place: &i64| {
-                    let base = place * from as i64;
-                    (start..end).map(move |at| base + at as i64)
-                };
-                places.iter().flat_map(row).collect()
-            };
-            (0..to).map(along).collect()
-        };
-        table = table.iter().flat_map(cross).collect();
+/// For each window the flat places of its elements. Along each dimension the last is repeated up to the largest
+/// window's number: a repeated place follows the element itself, so it never is the first of equals. With the numbers of windows and of places.
+#[track_caller]
+fn window_table(
+    name: &'static str,
+    image: &[usize],
+    sizes: &[usize],
+) -> Result<(Vec<i64>, usize, usize)> {
+    // Everything along each dimension: (from, to, the largest window).
+    let axes: Vec<(usize, usize, usize)> = image
+        .iter()
+        .zip(sizes)
+        .map(|(&from, &to)| (from, to, largest_window(from, to)))
+        .collect();
+    let product = |part: fn(&(usize, usize, usize)) -> usize| {
+        axes.iter().map(part).fold(1, usize::saturating_mul)
+    };
+    let (windows, most) = (product(|axis| axis.1), product(|axis| axis.2));
+    let place = |i: usize| {
+        let (mut tap, mut cell) = (i % most, i / most);
+        let (mut flat, mut scale) = (0, 1);
+        for &(from, to, most) in axes.iter().rev() {
+            let (start, end) = window(cell % to, from, to);
+            flat += (start + tap % most).min(end - 1) * scale;
+            (tap, cell, scale) = (tap / most, cell / to, scale * from);
+        }
+        flat as i64
+    };
+    let table = list(name, windows.saturating_mul(most), place)?;
+    Ok((table, windows, most))
+}
+
+/// The largest number of elements of one of `to` windows over `from` elements.
+fn largest_window(from: usize, to: usize) -> usize {
+    // With from = q·to + r, window i has q + ⌈(i + 1)·r/to⌉ - ⌊i·r/to⌋ elements. That is q + 2 at most, and only
+    // where a window begins and ends inside elements: never when r divides to.
+    let (whole, rest) = (from / to, from % to);
+    match rest {
+        0 => whole,
+        rest if to.is_multiple_of(rest) => whole + 1,
+        _ => whole + 2,
     }
-    let most = table.iter().map(Vec::len).max().unwrap_or(0);
-    let windows = table.len();
-    let filled = table.into_iter().flat_map(|mut places| {
-        let last = places.last().copied().unwrap_or(0);
-        places.resize(most, last);
-        places
-    });
-    (filled.collect(), windows, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_window_is_found_without_looking() {
+        for from in 1..40 {
+            for to in 1..40 {
+                let length = |i| {
+                    let (start, end) = window(i, from, to);
+                    end - start
+                };
+                let most = (0..to).map(length).max();
+                assert_eq!(Some(largest_window(from, to)), most, "{from} to {to}");
+            }
+        }
+    }
 }

@@ -2,7 +2,26 @@
 
 use crate::Tensor;
 use drivetrain_core::half::{bf16, f16};
-use drivetrain_core::{DType, Element, Error, Result, Scalar};
+use drivetrain_core::{DType, Element, Error, ErrorKind, Result, Scalar};
+
+/// Elements `0..count` made on the host: a number that no memory holds is an error, not an abort.
+#[track_caller]
+pub(crate) fn list<T>(
+    operation: &'static str,
+    count: usize,
+    make: impl FnMut(usize) -> T,
+) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count).map_err(|_| {
+        Error::new(
+            ErrorKind::OutOfMemory,
+            operation,
+            format!("{count} elements do not fit the host's memory"),
+        )
+    })?;
+    list.extend((0..count).map(make));
+    Ok(list)
+}
 
 impl Tensor {
     /// The elements' bytes, row-major, in native order.

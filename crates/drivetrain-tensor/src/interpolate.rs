@@ -1,6 +1,7 @@
 //! Resizing of signals and images: nearest neighbour and linear.
 
 use crate::Tensor;
+use crate::host::list;
 use drivetrain_core::{Error, Result};
 
 impl Tensor {
@@ -52,7 +53,7 @@ impl Tensor {
             }
             // In F32, as PyTorch: the rounding decides between neighbours.
             let at = |i: usize| ((i as f32 * scale as f32) as usize).min(from - 1) as i64;
-            let index: Vec<i64> = (0..to).map(at).collect();
+            let index = list("upsample_nearest", to, at)?;
             let index = Tensor::from_slice(&index, [to], self.device())?;
             x = x.index_select(2 + i as isize, &index)?;
         }
@@ -138,7 +139,7 @@ impl Tensor {
             if from == to && (align_corners || scale == 1.0) {
                 continue;
             }
-            x = linear_along(&x, 2 + i, to, scale, align_corners)?;
+            x = linear_along(name, &x, 2 + i, to, scale, align_corners)?;
         }
         x.to_dtype(self.dtype())
     }
@@ -201,6 +202,7 @@ impl Tensor {
 
 /// x resized along one dimension: each element between two neighbours, weighted by its distance to them.
 fn linear_along(
+    name: &'static str,
     x: &Tensor,
     dim: usize,
     to: usize,
@@ -219,14 +221,10 @@ fn linear_along(
     };
     let mut shape = vec![1; x.rank()];
     shape[dim] = to;
-    let (mut low, mut high, mut share) = (Vec::new(), Vec::new(), Vec::new());
-    for i in 0..to {
-        let at = place(i);
-        let below = (at as usize).min(from - 1);
-        low.push(below as i64);
-        high.push((below + 1).min(from - 1) as i64);
-        share.push((at - below as f64).clamp(0.0, 1.0));
-    }
+    let below = |i: usize| (place(i) as usize).min(from - 1);
+    let low = list(name, to, |i| below(i) as i64)?;
+    let high = list(name, to, |i| (below(i) + 1).min(from - 1) as i64)?;
+    let share = list(name, to, |i| (place(i) - below(i) as f64).clamp(0.0, 1.0))?;
     let pick = |index: &[i64]| {
         let index = Tensor::from_slice(index, [to], x.device())?;
         x.index_select(dim as isize, &index)

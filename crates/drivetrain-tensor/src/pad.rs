@@ -1,6 +1,7 @@
 //! Padding: with a value, by mirroring, by repeating the edge, or round and round.
 
 use crate::Tensor;
+use crate::host::list;
 use drivetrain_core::{Error, Result, Scalar};
 
 /// What padding is filled with.
@@ -146,7 +147,7 @@ impl Tensor {
                     _ => i.clamp(0, (size - 1).max(0)),
                 }) as i64
             };
-            let index: Vec<i64> = (-before..size + after).map(from).collect();
+            let index = list("pad", shape[dim], |i| from(i as isize - before))?;
             let index = Tensor::from_slice(&index, [shape[dim]], self.device())?;
             x = x.index_select(dim as isize, &index)?;
         }
