@@ -9,6 +9,7 @@ mod attention;
 pub mod autograd;
 mod conv;
 mod create;
+mod display;
 mod dropout;
 mod einsum;
 mod elementwise;

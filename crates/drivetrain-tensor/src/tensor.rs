@@ -199,15 +199,3 @@ impl Tensor {
         }
     }
 }
-
-impl std::fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Tensor({} {} on {})",
-            self.dtype(),
-            self.shape(),
-            self.device()
-        )
-    }
-}

@@ -46,6 +46,11 @@ pub fn detect_anomaly<R>(body: impl FnOnce() -> R) -> R {
     with(&ANOMALY, true, body)
 }
 
+/// Runs `body` without the search: printing must show a NaN, not refuse it.
+pub(crate) fn anomaly_off<R>(body: impl FnOnce() -> R) -> R {
+    with(&ANOMALY, false, body)
+}
+
 pub(crate) fn anomaly_enabled() -> bool {
     ANOMALY.get()
 }
