@@ -28,10 +28,14 @@ fn by_hand(
         let dot = |k: &[f64]| q.iter().zip(k).map(|(a, b)| a * b).sum::<f64>() * scale;
         let weight = |j: usize| if sees(i, j) { dot(&k[j]).exp() } else { 0.0 };
         let total: f64 = (0..k.len()).map(weight).sum();
-        for column in 0..v[0].len() {
-            let sum: f64 = (0..k.len()).map(|j| weight(j) * v[j][column]).sum();
-            out.push(if total == 0.0 { 0.0 } else { sum / total });
-        }
+        out.extend((0..v[0].len()).map(|column| {
+            let sum: f64 = v
+                .iter()
+                .enumerate()
+                .map(|(j, v)| weight(j) * v[column])
+                .sum();
+            if total == 0.0 { 0.0 } else { sum / total }
+        }));
     }
     out
 }
@@ -48,7 +52,7 @@ fn values_by_the_formula() {
         .scaled_dot_product_attention(&k, &v, None, true, 2.0)
         .unwrap();
     close(&y, &by_hand(&q, &k, &v, 2.0, &|i, j| j <= i), 1e-14);
-    let sees = |i: usize, j: usize| (i + j) % 2 == 0;
+    let sees = |i: usize, j: usize| (i + j).is_multiple_of(2);
     let flags: Vec<bool> = (0..15).map(|at| sees(at / 5, at % 5)).collect();
     let mask = bools(&flags, &[3, 5]);
     let y = q
