@@ -2,10 +2,10 @@
 
 use crate::allocator::Allocator;
 use crate::backend::{self, DeviceInfo, MemoryStats, Meta, Operand, RawBuffer};
-use crate::empty;
 use crate::{
     BinaryOp, DType, Error, ErrorKind, Layout, Op, Primitive, Registry, Result, Scalar, Shape,
 };
+use crate::{empty, fallback};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,8 @@ struct Inner {
     allocator: Allocator,
     supports: RwLock<HashMap<SupportKey, bool>>,
     executed: AtomicU64,
+    /// Where primitives run that this device lacks; not chosen yet, or nowhere, or there.
+    fallback: RwLock<Option<Option<Device>>>,
 }
 
 /// What an answer of `supports` may depend on: the op's code and variant, and the inputs' dtypes and ranks.
@@ -51,6 +53,7 @@ impl Device {
             allocator: Allocator::default(),
             supports: RwLock::new(HashMap::new()),
             executed: AtomicU64::new(0),
+            fallback: RwLock::new(None),
         }))
     }
 
@@ -199,17 +202,17 @@ impl Device {
         }
         self.0.executed.fetch_add(1, Ordering::Relaxed);
         match empty::answer(op, inputs, in_place, outputs) {
-            empty::Answer::Run => self.0.raw.execute(op, inputs, in_place, outputs),
+            empty::Answer::Run => self.run(op, inputs, in_place, outputs),
             empty::Answer::Nothing => Ok(()),
             empty::Answer::Fill(value) => self.fill(value, outputs),
             empty::Answer::Copy(source) => {
                 let copy = Op::from(Primitive::Copy);
-                self.0.raw.execute(&copy, &[*source], &[], outputs)
+                self.run(&copy, &[*source], &[], outputs)
             }
             empty::Answer::Without => {
                 let filled = |operand: &&Operand| !operand.layout.shape().is_empty();
                 let inputs: Vec<Operand> = inputs.iter().filter(filled).copied().collect();
-                self.0.raw.execute(op, &inputs, in_place, outputs)
+                self.run(op, &inputs, in_place, outputs)
             }
         }
         .map_err(|e| e.on(self))
@@ -219,11 +222,61 @@ impl Device {
     fn fill(&self, value: Scalar, outputs: &[Operand]) -> Result<()> {
         let fill = Op::from(Primitive::Fill { value });
         let mut filled = outputs.iter().filter(|o| !o.layout.shape().is_empty());
-        filled.try_for_each(|output| {
-            self.0
-                .raw
-                .execute(&fill, &[], &[], std::slice::from_ref(output))
-        })
+        filled.try_for_each(|output| self.run(&fill, &[], &[], std::slice::from_ref(output)))
+    }
+
+    /// Chooses where primitives run that this device lacks: one at a time, through the host, with a warning.
+    /// Unless this is called, the device named by `DRIVETRAIN_FALLBACK`; with `None` (or without the variable)
+    /// they are errors.
+    pub fn set_fallback(&self, device: Option<Device>) {
+        let mut fallback = self
+            .0
+            .fallback
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Itself would be no help, and keep itself alive.
+        *fallback = Some(device.filter(|other| other != self));
+    }
+
+    /// Where primitives run that this device lacks.
+    fn fallback(&self) -> Result<Option<Device>> {
+        let chosen = self
+            .0
+            .fallback
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let device = match chosen {
+            Some(device) => device,
+            None => fallback::from_environment()?,
+        };
+        Ok(device.filter(|other| other != self))
+    }
+
+    /// Gives an op to the engine, and a primitive that it lacks to the fallback.
+    fn run(
+        &self,
+        op: &Op,
+        inputs: &[Operand],
+        in_place: &[Operand],
+        outputs: &[Operand],
+    ) -> Result<()> {
+        let result = self.0.raw.execute(op, inputs, in_place, outputs);
+        let (Op::Primitive(_), Err(error)) = (op, &result) else {
+            return result;
+        };
+        if error.kind() != ErrorKind::Unsupported {
+            return result;
+        }
+        match self.fallback()? {
+            Some(other) => fallback::run(self, &other, op, inputs, in_place, outputs),
+            None => Err(fallback::missing(
+                self,
+                op,
+                [inputs, in_place, outputs],
+                error,
+            )),
+        }
     }
 
     /// Adds two numbers on the device and looks at the result.

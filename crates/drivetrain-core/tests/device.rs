@@ -134,7 +134,39 @@ fn an_engine_error_names_op_and_device() {
         .execute(&relu, &[operand], &[], &[operand])
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(error.to_string(), "relu: the toy has it not on toy:0");
+    let message = error.to_string();
+    for part in [
+        "relu: not implemented by backend toy for F32: the toy has it not on toy:0",
+        "DRIVETRAIN_FALLBACK",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn what_a_device_lacks_runs_on_its_fallback() {
+    let (device, _) = toy(LARGE);
+    let helper = Arc::new(ToyDevice {
+        has_relu: true,
+        ..ToyDevice::new()
+    });
+    let relu = Op::from(Primitive::Unary(UnaryOp::Relu));
+    let (x, y) = (
+        put(&device, &[9.0, -1.0, 2.0, -3.0, 9.0]),
+        put(&device, &[7.0; 6]),
+    );
+    // Reversed, from a window and into every other element of another: the rest is left alone.
+    let window = Layout::contiguous(shape(&[5])).slice(0, 3, -1, 3).unwrap();
+    let spread = Layout::contiguous(shape(&[6])).slice(0, 1, 2, 3).unwrap();
+    let (from, to) = (x.operand(DType::F32, window), y.operand(DType::F32, spread));
+    device.set_fallback(Some(device.clone()));
+    device.execute(&relu, &[from], &[], &[to]).unwrap_err();
+    device.set_fallback(Some(Device::new(helper.clone())));
+    device.execute(&relu, &[from], &[], &[to]).unwrap();
+    assert_eq!(get(&y, 6), [7.0, 0.0, 7.0, 2.0, 7.0, 0.0]);
+    assert_eq!(*helper.log.lock().unwrap(), ["relu"]);
+    device.set_fallback(None);
+    device.execute(&relu, &[from], &[], &[to]).unwrap_err();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use drivetrain_core::backend::{Backend, Device};
 use drivetrain_core::{
     BinaryOp, DType, DeviceInfo, Element, Error, ErrorKind, MemoryStats, Meta, Op, Operand,
-    Primitive, RawBuffer, Result,
+    Primitive, RawBuffer, Result, UnaryOp,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,6 +94,7 @@ impl Backend for Toy {
 
 pub struct ToyDevice {
     pub info: DeviceInfo,
+    pub has_relu: bool,
     pub wrong: bool,
     pub capacity: usize,
     pub buffers: Mutex<HashMap<u64, Vec<u8>>>,
@@ -107,6 +108,7 @@ impl ToyDevice {
     pub fn new() -> ToyDevice {
         ToyDevice {
             info: Toy::new("toy", 1, 1).info(0),
+            has_relu: false,
             wrong: false,
             capacity: LARGE,
             buffers: Mutex::default(),
@@ -203,6 +205,9 @@ impl Device for ToyDevice {
             Op::Primitive(Primitive::Binary(BinaryOp::Add)) if self.wrong => pair(|a, b| a - b),
             Op::Primitive(Primitive::Binary(BinaryOp::Add)) => pair(|a, b| a + b),
             Op::Primitive(Primitive::Binary(BinaryOp::Mul)) => pair(|a, b| a * b),
+            Op::Primitive(Primitive::Unary(UnaryOp::Relu)) if self.has_relu => {
+                values[0].iter().map(|x| x.max(0.0)).collect()
+            }
             other => return Err(Error::unsupported(other.name(), "the toy has it not")),
         };
         self.write(&outputs[0], &result);
