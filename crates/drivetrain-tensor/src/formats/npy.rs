@@ -139,7 +139,7 @@ pub fn write(path: impl AsRef<Path>, tensor: &HostTensor) -> Result<()> {
 /// Writes an array to a writer, in many or few calls as `tensor` is large or small.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 #[track_caller]
 pub fn write_to(mut writer: impl Write, tensor: &HostTensor) -> Result<()> {
     let place = Place {

@@ -113,10 +113,10 @@ pub fn write(
     write_archive(&place, path.as_ref(), tensors.into_iter().collect(), false)
 }
 
-/// As [`write`], but compressed as `numpy.savez_compressed` does.
+/// As [`write()`], but compressed as `numpy.savez_compressed` does.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 #[track_caller]
 pub fn write_compressed(
     path: impl AsRef<Path>,

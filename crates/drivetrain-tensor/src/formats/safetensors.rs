@@ -4,7 +4,7 @@
 //! files too large to copy and is unsafe for the reason it gives.
 //!
 //! Tensors come back in the order in which the header names them, which is the order they were given to
-//! [`write`] in. The header may be up to [`HEADER_LIMIT`] bytes, more than twice what the reference
+//! [`write()`] in. The header may be up to [`HEADER_LIMIT`] bytes, more than twice what the reference
 //! implementation allows (100 MB), so that a file of over a million tensors loads.
 
 mod header;
@@ -87,7 +87,7 @@ pub struct Mapped {
 /// Nobody may change or shorten the file while the value lives, this process and others alike: bytes that
 /// change under a `&[u8]` are undefined behaviour, and touching a page that is no longer there kills the
 /// process with a signal, which no `Result` can catch. [`read`] has neither danger. Replacing the file by a
-/// rename, as [`write`] does, is safe: the old content stays mapped.
+/// rename, as [`write()`] does, is safe: the old content stays mapped.
 ///
 /// # Errors
 /// As [`read`], except that the bytes themselves are not looked at.
@@ -200,10 +200,10 @@ pub fn write(
     })
 }
 
-/// What [`write`] would put into the file.
+/// What [`write()`] would put into the file.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 #[track_caller]
 pub fn write_bytes(
     tensors: impl IntoIterator<Item = (String, HostTensor)>,
