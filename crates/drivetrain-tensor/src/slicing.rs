@@ -4,6 +4,33 @@ use crate::Tensor;
 use crate::run::run_view;
 use drivetrain_core::{DimSet, Error, Result, ViewOp};
 
+/// First index and length of Python's `start:end:step` along a dimension of `size`; the step is not 0.
+pub(crate) fn slice_bounds(
+    size: usize,
+    start: Option<isize>,
+    end: Option<isize>,
+    step: isize,
+) -> (usize, usize) {
+    let size = size as isize;
+    let clip = |bound: isize, low: isize, high: isize| {
+        let counted = match bound < 0 {
+            true => bound.saturating_add(size),
+            false => bound,
+        };
+        counted.clamp(low, high)
+    };
+    let (first, span) = if step > 0 {
+        let first = clip(start.unwrap_or(0), 0, size);
+        (first, clip(end.unwrap_or(size), 0, size) - first)
+    } else {
+        // Walking back: the bound before the first element is written as -1.
+        let first = clip(start.unwrap_or(size - 1), -1, size - 1);
+        (first, first - end.map_or(-1, |end| clip(end, -1, size - 1)))
+    };
+    let length = (span.max(0) as usize).div_ceil(step.unsigned_abs());
+    (first.max(0) as usize, length)
+}
+
 impl Tensor {
     /// `length` elements along `dim` from `start`. A view.
     ///
@@ -28,7 +55,7 @@ impl Tensor {
         step: isize,
     ) -> Result<Tensor> {
         let index = self.shape().dim("slice", dim)?;
-        let size = self.size(dim)? as isize;
+        let size = self.size(dim)?;
         if step == 0 {
             return Err(Error::argument(
                 "slice",
@@ -38,31 +65,8 @@ impl Tensor {
                 ),
             ));
         }
-        let clip = |bound: isize, low: isize, high: isize| {
-            (if bound < 0 {
-                bound.saturating_add(size)
-            } else {
-                bound
-            })
-            .clamp(low, high)
-        };
-        let (first, length) = if step > 0 {
-            let first = clip(start.unwrap_or(0), 0, size);
-            let last = clip(end.unwrap_or(size), 0, size);
-            (
-                first,
-                (last - first).max(0).div_euclid(step)
-                    + isize::from((last - first).max(0) % step != 0),
-            )
-        } else {
-            // Walking back: the bound before the first element is written as -1.
-            let first = clip(start.unwrap_or(size - 1), -1, size - 1);
-            let last = end.map_or(-1, |end| clip(end, -1, size - 1));
-            let span = (first - last).max(0);
-            let stride = step.unsigned_abs() as isize;
-            (first, span / stride + isize::from(span % stride != 0))
-        };
-        self.slice_steps("slice", dim, first.max(0) as usize, step, length as usize)
+        let (first, length) = slice_bounds(size, start, end, step);
+        self.slice_steps("slice", dim, first, step, length)
     }
 
     #[track_caller]
