@@ -8,10 +8,12 @@
 use super::value::{Global, Id, Value};
 use crate::formats::disk::Place;
 use drivetrain_core::{Error, Result};
-use std::collections::HashMap;
 
 /// The most values, list items and memo entries that a pickle may make, together.
 pub const WORK_LIMIT: usize = 4_000_000;
+
+// No value has this number.
+const NONE: Id = Id::MAX;
 
 /// Runs a pickle; gives all values it made and which of them is the result.
 #[track_caller]
@@ -24,7 +26,7 @@ pub fn run<'a>(place: &Place, bytes: &'a [u8]) -> Result<(Vec<Value<'a>>, Id)> {
         values: Vec::new(),
         stack: Vec::new(),
         marks: Vec::new(),
-        memo: HashMap::new(),
+        memo: Vec::new(),
         work: 0,
     };
     loop {
@@ -47,7 +49,8 @@ struct Machine<'a, 'p> {
     stack: Vec<Id>,
     // Lengths of the stack.
     marks: Vec<usize>,
-    memo: HashMap<u32, Id>,
+    // By number; `NONE` where nothing was put.
+    memo: Vec<Id>,
     work: usize,
 }
 
@@ -143,18 +146,24 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn step_memo(&mut self, opcode: u8) -> Result<()> {
         let number = match opcode {
-            b'h' | b'q' => u32::from(self.take(1)?[0]),
-            b'j' | b'r' => u32::from_le_bytes(self.array()?),
-            _ => self.memo.len() as u32,
+            b'h' | b'q' => usize::from(self.take(1)?[0]),
+            b'j' | b'r' => u32::from_le_bytes(self.array()?) as usize,
+            _ => self.memo.len(),
         };
         if matches!(opcode, b'h' | b'j') {
-            let known = self.memo.get(&number).copied();
+            let known = self.memo.get(number).copied().filter(|&id| id != NONE);
             let id = known.ok_or_else(|| self.error(format!("nothing has the memo {number}")))?;
             return self.push_id(id);
         }
+        if number > WORK_LIMIT {
+            return Err(self.error(format!("memo {number}, over our limit of {WORK_LIMIT}")));
+        }
         let top = self.top()?;
         self.spend(1)?;
-        self.memo.insert(number, top);
+        if number >= self.memo.len() {
+            self.memo.resize(number + 1, NONE);
+        }
+        self.memo[number] = top;
         Ok(())
     }
 
@@ -259,7 +268,7 @@ impl<'a> Machine<'a, '_> {
             }
             (Global::Parameter, Some(tensor)) => self.push_id(tensor),
             (Global::Rebuild(rebuild), _) => self.push(Value::Tensor(rebuild, arguments)).map(drop),
-            (Global::FromType, Some(inner)) if count == 4 => self.from_type(inner, arguments),
+            (Global::FromType, Some(inner)) if count == 4 => self.call_inner(inner, arguments),
             (Global::Refused(what), _) => self.push(Value::Refused(what)).map(drop),
             (Global::Opaque(what), _) => self.push(Value::Opaque(what)).map(drop),
             _ => Err(self.error(format!("a call of {function:?} with {count} arguments"))),
@@ -268,7 +277,7 @@ impl<'a> Machine<'a, '_> {
 
     // (function, class, its arguments, attributes): the tensor that the function makes.
     #[track_caller]
-    fn from_type(&mut self, function: Id, arguments: Id) -> Result<()> {
+    fn call_inner(&mut self, function: Id, arguments: Id) -> Result<()> {
         let inner = match self.value(arguments) {
             Value::Tuple(items) => items[2],
             _ => arguments,

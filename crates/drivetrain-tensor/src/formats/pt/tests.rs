@@ -1,23 +1,23 @@
 //! Pickles that PyTorch would never write.
 
 use super::*;
-use crate::formats::zip::Writer;
 use drivetrain_core::ErrorKind;
 
 #[path = "../../../tests/fixtures/hostile.rs"]
 mod hostile;
 
 fn archive(pickle: &[u8], others: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::new(&mut bytes);
-    writer.add("archive/data.pkl", &[pickle], false).unwrap();
-    for (name, content) in others {
-        writer
-            .add(&format!("archive/{name}"), &[content], false)
-            .unwrap();
-    }
-    writer.finish().unwrap();
-    bytes
+    let named = others
+        .iter()
+        .map(|(name, content)| (format!("archive/{name}"), *content));
+    let named: Vec<_> = named.collect();
+    let mut members = vec![("archive/data.pkl", pickle)];
+    members.extend(
+        named
+            .iter()
+            .map(|(name, content)| (name.as_str(), *content)),
+    );
+    hostile::zip(&members)
 }
 
 fn refusal(pickle: &[u8]) -> String {
@@ -190,16 +190,18 @@ fn lengths_past_the_end_are_refused() {
     ] {
         refusal(pickle);
     }
-    // The largest memo number takes no more room than the smallest.
-    let pickle = stop(&[b"Nr\xff\xff\xff\xff0j\xff\xff\xff\xff"]);
+    let pickle = stop(&[b"Nr\x00\x09\x3d\x000j\x00\x09\x3d\x00"]);
     let read = read_bytes(&archive(&pickle, &[])).unwrap();
     assert_eq!(read.skipped, [(String::new(), "None".to_owned())]);
+    assert!(refusal(b"Nr\xff\xff\xff\xff.").contains("memo 4294967295, over our limit"));
+    assert!(refusal(b"Nq\x060h\x05.").contains("nothing has the memo 5"));
     assert!(refusal(b"h\x05.").contains("memo 5"));
 }
 
 #[test]
 fn views_must_stay_in_their_storage() {
-    let cases: [(&str, i64, i64, &[i64], &[i64], &str); 11] = [
+    type Case<'a> = (&'a str, i64, i64, &'a [i64], &'a [i64], &'a str);
+    let cases: [Case; 11] = [
         (
             "FloatStorage",
             10,

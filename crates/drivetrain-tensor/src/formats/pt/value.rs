@@ -77,6 +77,11 @@ impl<'a> Global<'a> {
             ("torch", "device") => Global::Opaque("device"),
             ("torch", "Tensor") => Global::Opaque("class"),
             ("torch.nn.parameter", "Parameter" | "Buffer") => Global::Opaque("class"),
+            ("torch", name)
+                if name.starts_with("per_tensor_") || name.starts_with("per_channel_") =>
+            {
+                Global::Opaque("quantization scheme")
+            }
             ("torch.serialization", "_get_layout") => Global::Opaque("layout"),
             ("torch.storage" | "torch" | "torch.cuda", name) if name.ends_with("Storage") => {
                 Global::Storage(name)
