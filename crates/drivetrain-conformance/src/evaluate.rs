@@ -61,6 +61,7 @@ pub fn evaluate(case: &Case, suite: &Suite, setting: Setting) -> Result<Evaluati
         attrs: &case.attrs,
         inputs: &inputs,
         weights: &weights,
+        outputs: case.outputs.len(),
         steps: suite_length(case, suite),
         device: setting.device,
         dtype: setting.dtype,

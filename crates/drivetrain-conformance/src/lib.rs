@@ -24,6 +24,7 @@ mod judge;
 mod ops;
 pub mod reference;
 mod run;
+mod special;
 mod values;
 mod views;
 

@@ -12,6 +12,7 @@ mod reduce;
 pub(crate) use movement::expanded_shape;
 
 use crate::attrs::Attrs;
+use crate::special;
 use drivetrain_core::{DType, Device, Error, Result};
 use drivetrain_tensor::{Parameter, Tensor};
 
@@ -25,6 +26,8 @@ pub struct Call<'a> {
     pub inputs: &'a [Tensor],
     /// Weights by PyTorch's state-dict names (training cases).
     pub weights: &'a [(String, Tensor)],
+    /// How many outputs are wanted.
+    pub outputs: usize,
     /// How many numbers the first right output holds.
     pub steps: usize,
     /// Where.
@@ -63,10 +66,10 @@ impl From<(Tensor, Tensor)> for Answer {
 }
 
 /// An op of one output.
-type Function = fn(&Call) -> Result<Tensor>;
+pub type Function = fn(&Call) -> Result<Tensor>;
 
 /// An op of several outputs, or with parameters of its own.
-type Wide = fn(&Call) -> Result<Answer>;
+pub type Wide = fn(&Call) -> Result<Answer>;
 
 const TABLES: &[&[(&str, Function)]] = &[
     elementwise::TABLE,
@@ -83,6 +86,7 @@ const WIDE_TABLES: &[&[(&str, Wide)]] = &[
     reduce::WIDE_TABLE,
     convolution::WIDE_TABLE,
     norm::WIDE_TABLE,
+    special::layers::TABLE,
 ];
 
 const SPECIAL_TABLES: &[&[(&str, Wide)]] = &[];
