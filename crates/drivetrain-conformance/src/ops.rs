@@ -17,6 +17,7 @@ use drivetrain_core::{DType, Device, Error, Result};
 use drivetrain_tensor::{Parameter, Tensor};
 
 /// What a case gives to its op.
+#[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The op's name.
     pub op: &'a str,
@@ -89,7 +90,11 @@ const WIDE_TABLES: &[&[(&str, Wide)]] = &[
     special::layers::TABLE,
 ];
 
-const SPECIAL_TABLES: &[&[(&str, Wide)]] = &[];
+const SPECIAL_TABLES: &[&[(&str, Wide)]] = &[
+    special::optimizer::TABLE,
+    special::schedule::TABLE,
+    special::train::TABLE,
+];
 
 fn find<F: Copy>(tables: &[&[(&str, F)]], op: &str) -> Option<F> {
     let mut rows = tables.iter().copied().flatten();

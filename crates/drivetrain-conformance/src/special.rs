@@ -1,6 +1,10 @@
 //! The special ops of the format: layers with parameters, optimizers, schedules, clipping, training runs.
 
 pub mod layers;
+mod model;
+pub mod optimizer;
+pub mod schedule;
+pub mod train;
 
 use crate::ops::Call;
 use drivetrain_core::{Error, Result};
