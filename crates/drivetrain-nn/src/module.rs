@@ -96,6 +96,11 @@ pub trait Module: Visit + Send + Sync {
         self.set_training(false);
     }
 
+    /// The training switches of all layers that have one.
+    fn modes(&self) -> Vec<Mode> {
+        collect(self).modes
+    }
+
     /// Sets every layer's mode.
     fn set_training(&self, training: bool) {
         collect(self)

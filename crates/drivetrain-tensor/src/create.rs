@@ -8,6 +8,7 @@ use drivetrain_core::random::{State, blocks};
 use drivetrain_core::{
     DType, Device, Element, Error, IntoShape, Meta, Primitive, RandomKind, Result, Scalar, Shape,
 };
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 /// The process's sequence of random numbers: where the next draw begins.
@@ -24,8 +25,46 @@ pub fn manual_seed(seed: u64) {
     *NEXT.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
 }
 
+thread_local! {
+    /// This thread's own sequence, inside [`with_seed`].
+    static OWN: Cell<Option<State>> = const { Cell::new(None) };
+}
+
+/// Runs `body` with random numbers of its own on this thread: they depend on `seed` alone, whatever other threads
+/// draw meanwhile, and the process's sequence is where it was afterwards.
+///
+/// ```
+/// # use drivetrain_cpu as _;
+/// # use drivetrain_tensor::{DType, Device, Tensor, with_seed};
+/// let device = Device::open("cpu")?;
+/// let draw = || with_seed(7, || Tensor::rand([4], DType::F32, &device)?.to_vec::<f32>());
+/// assert_eq!(draw()?, draw()?);
+/// # Ok::<(), drivetrain_tensor::Error>(())
+/// ```
+pub fn with_seed<R>(seed: u64, body: impl FnOnce() -> R) -> R {
+    struct Restore(Option<State>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OWN.set(self.0);
+        }
+    }
+    let _restore = Restore(OWN.replace(Some(State {
+        seed,
+        stream: 0,
+        offset: 0,
+    })));
+    body()
+}
+
 /// The place of a draw of so many counter blocks, which the next draw will begin after.
 fn draw(blocks: u64) -> State {
+    if let Some(start) = OWN.get() {
+        OWN.set(Some(State {
+            offset: start.offset.wrapping_add(blocks),
+            ..start
+        }));
+        return start;
+    }
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
     let state = next.get_or_insert_with(|| State {
         seed: entropy(),

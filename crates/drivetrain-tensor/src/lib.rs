@@ -38,7 +38,7 @@ mod tensor;
 
 pub use autograd::{detect_anomaly, enable_grad, grad, is_grad_enabled, no_grad};
 pub use conv::{ConvOptions, ConvTransposeOptions};
-pub use create::{IntoData, host_generator, manual_seed};
+pub use create::{IntoData, host_generator, manual_seed, with_seed};
 pub use fold::FoldOptions;
 pub use index::{Index, IndexRange, IntoIndex};
 pub use movement::IntoReshape;
