@@ -103,15 +103,13 @@ fn evaluation_leaves_modes_and_statistics_as_they_are() -> Result<()> {
 
 #[test]
 fn seeds_fix_the_whole_run() -> Result<()> {
-    let run = || -> Result<Vec<f64>> {
-        let mut trainer = trainer()?;
-        let data = quadrants(5);
-        Ok(trainer
-            .fit(&data, None, 3)?
-            .rows
-            .iter()
-            .map(|row| row.train[0])
-            .collect())
+    let run = || {
+        with_seed(1, || -> Result<Vec<f64>> {
+            let mut trainer = trainer()?;
+            let data = quadrants(5);
+            let history = trainer.fit(&data, None, 3)?;
+            Ok(history.rows.iter().map(|row| row.train[0]).collect())
+        })
     };
     assert_eq!(run()?, run()?);
     Ok(())
