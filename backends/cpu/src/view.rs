@@ -6,8 +6,13 @@
 
 use crate::cursor::Cursor;
 use crate::element::Stored;
-use drivetrain_core::Operand;
+use crate::kernels::copy;
+use crate::walk::Walk;
+use drivetrain_core::{Layout, Operand, RawBuffer};
 use std::borrow::Cow;
+
+/// Fewer elements are cached whichever way they lie.
+const LARGE: usize = 4096;
 
 /// The address of the operand's first element.
 pub(crate) fn first<T>(operand: &Operand) -> *mut T {
@@ -35,6 +40,40 @@ pub(crate) unsafe fn slice_mut<T>(operand: &Operand) -> &mut [T] {
     unsafe { std::slice::from_raw_parts_mut(first(operand), operand.layout.elements()) }
 }
 
+/// Where a large operand lies transposed, so that reading it row-major would touch a cache line for every
+/// element, a contiguous copy in `room`; else the operand itself. Good as long as `room` is left alone.
+///
+/// # Safety
+/// An input of the running `execute`.
+pub(crate) unsafe fn untransposed(operand: &Operand, room: &mut Vec<u64>) -> Operand {
+    let elements = operand.layout.elements();
+    if elements < LARGE || operand.layout.is_contiguous() {
+        return *operand;
+    }
+    let walk = Walk::new(operand.layout.dims(), [operand.layout.strides()]);
+    let [inner] = walk.inner_strides();
+    let mut outer = walk.dims().iter().zip(walk.strides()).rev().skip(1);
+    let denser = outer.any(|(&size, &[stride])| {
+        size >= 4 && stride != 0 && stride.unsigned_abs() < inner.unsigned_abs()
+    });
+    if !denser {
+        return *operand;
+    }
+    let bytes = elements * operand.dtype.size();
+    *room = vec![0; bytes.div_ceil(8)];
+    let copy = Operand {
+        buffer: RawBuffer {
+            handle: room.as_mut_ptr() as u64,
+            bytes,
+        },
+        layout: Layout::contiguous(*operand.layout.shape()),
+        ..*operand
+    };
+    // SAFETY: as the caller promises; the copy fills memory of its own.
+    unsafe { copy::copy(operand, &copy) };
+    copy
+}
+
 /// An operand's elements row-major as numbers: borrowed when they lie so, else gathered and widened.
 ///
 /// # Safety
@@ -46,8 +85,11 @@ pub(crate) unsafe fn numbers<T: Stored<C>, C: Copy + Send>(operand: &Operand) ->
             return Cow::Borrowed(numbers);
         }
     }
-    // SAFETY: as the caller promises.
-    let mut cursor = unsafe { Cursor::<T, C>::new(operand, 0) };
+    let mut room = Vec::new();
+    // SAFETY: as the caller promises, here and below.
+    let dense = unsafe { untransposed(operand, &mut room) };
+    // SAFETY: as above.
+    let mut cursor = unsafe { Cursor::<T, C>::new(&dense, 0) };
     let mut numbers = Vec::with_capacity(operand.layout.elements());
     cursor.append(operand.layout.elements(), &mut numbers);
     Cow::Owned(numbers)

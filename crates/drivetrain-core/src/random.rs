@@ -21,6 +21,7 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 /// let words = drivetrain_core::random::philox([u32::MAX; 4], [u32::MAX; 2]);
 /// assert_eq!(words, [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
 /// ```
+#[inline(always)]
 pub const fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let (mut c, mut k) = (counter, key);
     let mut round = 0;
@@ -52,6 +53,7 @@ pub struct State {
 
 impl State {
     /// The four words of block `offset + index`.
+    #[inline(always)]
     pub const fn block(&self, index: u64) -> [u32; 4] {
         let at = self.offset.wrapping_add(index);
         philox(
@@ -89,11 +91,13 @@ pub const fn blocks(kind: RandomKind, dtype: DType, elements: u64) -> u64 {
 }
 
 /// A uniform in [0, 1) from one word: its leading `bits` bits (24 for F32, 11 for F16, 8 for BF16), exact in the dtype.
+#[inline(always)]
 pub const fn uniform(word: u32, bits: u32) -> f32 {
     (word >> (32 - bits)) as f32 * (1.0 / (1u32 << bits) as f32)
 }
 
 /// A uniform in [0, 1) of 53 bits from two words.
+#[inline(always)]
 pub const fn uniform_f64(high: u32, low: u32) -> f64 {
     let bits = ((high as u64) << 32 | low as u64) >> 11;
     bits as f64 * (1.0 / (1u64 << 53) as f64)
@@ -108,8 +112,10 @@ pub const fn uniform_bits(dtype: DType) -> u32 {
     }
 }
 
-/// Two independent standard normals from a block, by Box–Muller (Box and Muller 1958) in F64 with only
-/// + − × ÷ and square root, so that every engine without fused contraction gives the same bits.
+/// Two independent standard normals from a block, by Box–Muller (Box and Muller 1958) in F64 with only plus,
+/// minus, times, divide and square root, so that every engine without fused contraction gives the same bits.
+/// Free of branches, so that a loop over it becomes vector code.
+#[inline(always)]
 pub fn normal_pair(block: [u32; 4]) -> [f64; 2] {
     // In (0, 1], so that the logarithm is finite.
     let radius = 1.0 - uniform_f64(block[0], block[1]);
@@ -120,9 +126,10 @@ pub fn normal_pair(block: [u32; 4]) -> [f64; 2] {
 }
 
 /// Natural logarithm of a normal number in (0, 1]: the exponent plus an odd series in (m-1)/(m+1).
+#[inline(always)]
 fn log(x: f64) -> f64 {
     let bits = x.to_bits();
-    let mut exponent = (bits >> 52) as i64 - 1023;
+    let mut exponent = (bits >> 52) as i32 - 1023;
     let mut mantissa = f64::from_bits(bits & 0x000F_FFFF_FFFF_FFFF | 0x3FF0_0000_0000_0000);
     if mantissa > std::f64::consts::SQRT_2 {
         mantissa *= 0.5;
@@ -141,6 +148,7 @@ fn log(x: f64) -> f64 {
 }
 
 /// Sine and cosine of `turn` full turns, 0 ≤ turn < 1, by Taylor series on an eighth of a turn.
+#[inline(always)]
 fn sin_cos_turn(turn: f64) -> (f64, f64) {
     let quarter = (turn * 4.0 + 0.5).floor();
     let angle = (turn * 4.0 - quarter) * std::f64::consts::FRAC_PI_2;
@@ -154,12 +162,20 @@ fn sin_cos_turn(turn: f64) -> (f64, f64) {
         n -= 2.0;
     }
     let sine = sine * angle;
-    match quarter as i64 % 4 {
-        0 => (sine, cosine),
-        1 => (cosine, -sine),
-        2 => (-sine, -cosine),
-        _ => (-cosine, sine),
-    }
+    // Quarter 4 is quarter 0 again.
+    let odd = (quarter == 1.0) | (quarter == 3.0);
+    let (a, b) = if odd { (cosine, sine) } else { (sine, cosine) };
+    let a = if (quarter == 2.0) | (quarter == 3.0) {
+        -a
+    } else {
+        a
+    };
+    let b = if (quarter == 1.0) | (quarter == 2.0) {
+        -b
+    } else {
+        b
+    };
+    (a, b)
 }
 
 /// A small sequential generator over one stream, for hosts: shuffles, crops, initialisers.

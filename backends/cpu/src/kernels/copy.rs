@@ -7,8 +7,8 @@ use crate::walk::Walk;
 use drivetrain_core::threads::parallel_for;
 use drivetrain_core::{MAX_DIMS, Operand};
 
-/// Side of a tile, in elements: a tile of the widest elements and its image fit the nearest cache.
-const TILE: usize = 32;
+/// Side of a tile, in elements: a cache line of the commonest type.
+const TILE: usize = 16;
 
 /// `out = x`.
 ///
@@ -88,6 +88,39 @@ unsafe fn run<T: Copy>(from: *const T, to: *mut T, [a, b]: [isize; 2], length: u
     }
 }
 
+/// Turns one tile by way of a buffer, so that each cache line is read at once and written at once: lines a
+/// power of two apart would push each other out of the cache.
+///
+/// # Safety
+/// `height` rows of `width` columns with these strides can be read and written.
+#[inline]
+unsafe fn tile<T: Copy>(
+    from: *const T,
+    to: *mut T,
+    [height, width]: [usize; 2],
+    row: [isize; 2],
+    column: [isize; 2],
+) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut buffer = [[*from; TILE]; TILE];
+        for (j, line) in buffer.iter_mut().enumerate().take(width) {
+            // Dense in the input.
+            let from = from.offset(j as isize * column[0]);
+            for (i, slot) in line.iter_mut().enumerate().take(height) {
+                *slot = *from.offset(i as isize * row[0]);
+            }
+        }
+        for i in 0..height {
+            // Dense in the output.
+            let to = to.offset(i as isize * row[1]);
+            for (j, line) in buffer.iter().enumerate().take(width) {
+                *to.offset(j as isize * column[1]) = line[i];
+            }
+        }
+    }
+}
+
 /// Copies with tiles of `dense` × innermost, so that each cache line is used whole on both sides.
 ///
 /// # Safety
@@ -112,20 +145,16 @@ unsafe fn tiled<T: Copy>(walk: &Walk<2>, dense: usize, from: Shared<T>, to: Shar
         for number in range {
             let place = outer.place(number / bands).offsets;
             let top = number % bands * TILE;
+            let offset = |n: usize, i: usize, j: usize| {
+                place[n] + i as isize * row[n] + j as isize * column[n]
+            };
+            let height = TILE.min(rows - top);
             for left in (0..columns).step_by(TILE) {
-                for i in top..rows.min(top + TILE) {
-                    let at = |n: usize| place[n] + i as isize * row[n] + left as isize * column[n];
-                    let width = TILE.min(columns - left);
-                    // SAFETY: within the two layouts; tiles are disjoint in the output.
-                    unsafe {
-                        run(
-                            from.get().offset(at(0)),
-                            to.get().offset(at(1)),
-                            column,
-                            width,
-                        );
-                    }
-                }
+                let width = TILE.min(columns - left);
+                let from = from.get().wrapping_offset(offset(0, top, left));
+                let to = to.get().wrapping_offset(offset(1, top, left));
+                // SAFETY: within the two layouts; tiles are disjoint in the output.
+                unsafe { tile(from, to, [height, width], row, column) };
             }
         }
     });

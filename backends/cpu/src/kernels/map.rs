@@ -2,8 +2,9 @@
 
 use crate::cursor::{BLOCK, Block, Cursor};
 use crate::element::Stored;
+use crate::parallel;
 use crate::simd::{self, Kernel};
-use crate::{parallel, view};
+use crate::view::{slice_mut, untransposed};
 use drivetrain_core::Operand;
 
 /// Elements a thread takes at once.
@@ -57,11 +58,12 @@ where
     C: Copy,
     R: Copy + Default,
 {
+    let mut room = Vec::new();
     // SAFETY: as the caller promises.
-    let out = unsafe { view::slice_mut::<O>(out) };
+    let (x, out) = unsafe { (untransposed(x, &mut room), slice_mut::<O>(out)) };
     parallel::chunks(out, PIECE, &|start, chunk| {
         // SAFETY: as the caller promises.
-        let mut x = unsafe { Cursor::<T, C>::new(x, start) };
+        let mut x = unsafe { Cursor::<T, C>::new(&x, start) };
         let mut sink = Sink::new(chunk);
         while let Some(room) = sink.room() {
             let length = room.min(x.available());
@@ -88,13 +90,17 @@ pub(crate) unsafe fn map2<T, C, O, R>(
     C: Copy,
     R: Copy + Default,
 {
+    let mut rooms = [Vec::new(), Vec::new()];
+    let [room_a, room_b] = &mut rooms;
     // SAFETY: as the caller promises.
-    let out = unsafe { view::slice_mut::<O>(out) };
+    let (a, b) = unsafe { (untransposed(a, room_a), untransposed(b, room_b)) };
+    // SAFETY: as the caller promises.
+    let out = unsafe { slice_mut::<O>(out) };
     parallel::chunks(out, PIECE, &|start, chunk| {
         // SAFETY: as the caller promises.
-        let mut a = unsafe { Cursor::<T, C>::new(a, start) };
+        let mut a = unsafe { Cursor::<T, C>::new(&a, start) };
         // SAFETY: as the caller promises.
-        let mut b = unsafe { Cursor::<T, C>::new(b, start) };
+        let mut b = unsafe { Cursor::<T, C>::new(&b, start) };
         let mut sink = Sink::new(chunk);
         while let Some(room) = sink.room() {
             let length = room.min(a.available()).min(b.available());

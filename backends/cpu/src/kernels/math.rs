@@ -220,12 +220,6 @@ macro_rules! float {
             #[inline(always)]
             fn sqrt(self) -> Self { <$type>::sqrt(self) }
             #[inline(always)]
-            fn expm1(self) -> Self { self.exp_m1() }
-            #[inline(always)]
-            fn log1p(self) -> Self { self.ln_1p() }
-            #[inline(always)]
-            fn log2(self) -> Self { <$type>::log2(self) }
-            #[inline(always)]
             fn sin(self) -> Self { <$type>::sin(self) }
             #[inline(always)]
             fn cos(self) -> Self { <$type>::cos(self) }
@@ -243,8 +237,20 @@ float!(f32, {
         super::math32::exp(self)
     }
     #[inline(always)]
+    fn expm1(self) -> Self {
+        super::math32::expm1(self)
+    }
+    #[inline(always)]
     fn log(self) -> Self {
         super::math32::log(self)
+    }
+    #[inline(always)]
+    fn log1p(self) -> Self {
+        super::math32::log1p(self)
+    }
+    #[inline(always)]
+    fn log2(self) -> Self {
+        super::math32::log2(self)
     }
     #[inline(always)]
     fn tanh(self) -> Self {
@@ -265,8 +271,20 @@ float!(f64, {
         f64::exp(self)
     }
     #[inline(always)]
+    fn expm1(self) -> Self {
+        self.exp_m1()
+    }
+    #[inline(always)]
     fn log(self) -> Self {
         self.ln()
+    }
+    #[inline(always)]
+    fn log1p(self) -> Self {
+        self.ln_1p()
+    }
+    #[inline(always)]
+    fn log2(self) -> Self {
+        f64::log2(self)
     }
     #[inline(always)]
     fn tanh(self) -> Self {

@@ -12,8 +12,8 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// 2ⁿ for n from -126 to 127.
 #[inline(always)]
-fn power_of_two(n: f32) -> f32 {
-    f32::from_bits(((n as i32).wrapping_add(127) << 23) as u32)
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) << 23) as u32)
 }
 
 /// eˣ: x = n·ln 2 + r, a Taylor polynomial in r, times 2ⁿ in two steps so that the ends of the range come
@@ -23,7 +23,10 @@ pub(crate) fn exp(x: f32) -> f32 {
     // Past the clamp the result is infinite or 0 already; NaN passes through.
     let clamped = if x > 89.0 { 89.0 } else { x };
     let clamped = if clamped < -104.0 { -104.0 } else { clamped };
-    let n = (clamped * LOG2_E + ROUND) - ROUND;
+    let shifted = clamped * LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    // The integer lies in the low bits: cheaper than a conversion, which must saturate.
+    let whole = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     let high = clamped - n * LN_2_HIGH;
     let low = n * LN_2_LOW;
     let r = high - low;
@@ -38,13 +41,14 @@ pub(crate) fn exp(x: f32) -> f32 {
     // 1 + r + the rest, with what rounding takes from 1 + r put back.
     let one = 1.0 + r;
     let value = one + (sum * (r * r) + ((r - (one - 1.0)) + lost));
-    let half = (n * 0.5 + ROUND) - ROUND;
-    value * power_of_two(half) * power_of_two(n - half)
+    let half = whole >> 1;
+    value * power_of_two(half) * power_of_two(whole.wrapping_sub(half))
 }
 
-/// ln x: the exponent, and an odd series in (m - 1)/(m + 1) for a mantissa within √½ … √2.
+/// The exponent of x and the logarithm of its mantissa, which is within √½ … √2: an odd series in
+/// (m - 1)/(m + 1).
 #[inline(always)]
-pub(crate) fn log(x: f32) -> f32 {
+fn log_parts(x: f32) -> (f32, f32) {
     let subnormal = x < f32::MIN_POSITIVE;
     let scaled = if subnormal { x * 8_388_608.0 } else { x };
     // Counted from √½, so that the mantissa is near 1.
@@ -60,12 +64,60 @@ pub(crate) fn log(x: f32) -> f32 {
     sum = sum * square + 2.0 / 3.0;
     sum *= square;
     // 2t = f - t·f, so that the leading term is exact.
-    let series = f - t * (f - sum);
-    let value = exponent * LN_2_HIGH + (exponent * LN_2_LOW + series);
+    (exponent, f - t * (f - sum))
+}
+
+/// The logarithm's value where it is not that of a positive number.
+#[inline(always)]
+fn log_ends(x: f32, value: f32) -> f32 {
     let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
     let value = if x < 0.0 { f32::NAN } else { value };
     // Infinity and NaN are their own logarithms.
     if x < f32::INFINITY { value } else { x }
+}
+
+/// ln x.
+#[inline(always)]
+pub(crate) fn log(x: f32) -> f32 {
+    let (exponent, series) = log_parts(x);
+    log_ends(x, exponent * LN_2_HIGH + (exponent * LN_2_LOW + series))
+}
+
+/// log₂ x: as [`log`], each part in base 2.
+#[inline(always)]
+pub(crate) fn log2(x: f32) -> f32 {
+    let (exponent, series) = log_parts(x);
+    log_ends(x, exponent + series * LOG2_E)
+}
+
+/// ln(1 + x): the logarithm of the rounded 1 + x, and what rounding took relative to it.
+#[inline(always)]
+pub(crate) fn log1p(x: f32) -> f32 {
+    let one = 1.0 + x;
+    let lost = x - (one - 1.0);
+    let near = log(one) + lost / one;
+    // x itself where 1 + x is 1, and at infinity, where nothing is lost.
+    let value = if one == 1.0 { x } else { near };
+    if (x < f32::INFINITY) & (x > -1.0) {
+        value
+    } else {
+        log(one)
+    }
+}
+
+/// eˣ - 1: a Taylor polynomial below ½, else from eˣ.
+#[inline(always)]
+pub(crate) fn expm1(x: f32) -> f32 {
+    let mut sum = 1.0 / 362_880.0;
+    sum = sum * x + 1.0 / 40_320.0;
+    sum = sum * x + 1.0 / 5_040.0;
+    sum = sum * x + 1.0 / 720.0;
+    sum = sum * x + 1.0 / 120.0;
+    sum = sum * x + 1.0 / 24.0;
+    sum = sum * x + 1.0 / 6.0;
+    sum = sum * x + 0.5;
+    let small = x + x * x * sum;
+    if x.abs() < 0.5 { small } else { exp(x) - 1.0 }
 }
 
 /// 1/(1 + e⁻ˣ), from e^-|x|, which never overflows.
@@ -172,9 +224,12 @@ mod tests {
     #[test]
     fn errors_are_as_stated() {
         type Row = (&'static str, fn(f32) -> f32, fn(f64) -> f64);
-        let functions: [Row; 5] = [
+        let functions: [Row; 8] = [
             ("exp", exp, f64::exp),
             ("log", log, f64::ln),
+            ("log2", log2, f64::log2),
+            ("log1p", log1p, f64::ln_1p),
+            ("expm1", expm1, f64::exp_m1),
             ("tanh", tanh, f64::tanh),
             ("erf", erf, math64::erf),
             ("sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp())),

@@ -2,6 +2,7 @@
 
 use super::map::PIECE;
 use crate::element::from_f64;
+use crate::simd::{self, Kernel};
 use crate::{parallel, view};
 use drivetrain_core::half::{bf16, f16};
 use drivetrain_core::random::{State, normal_pair, uniform, uniform_bits, uniform_f64};
@@ -34,22 +35,12 @@ pub(crate) unsafe fn random(kind: RandomKind, state: &Operand, out: &Operand) ->
             (RandomKind::Uniform, DType::BF16) => {
                 quads(out, state, |word| bf16::from_f32(scale(word)))
             }
-            (RandomKind::Uniform, DType::F64) => pairs(out, state, |block| {
-                [
-                    uniform_f64(block[0], block[1]),
-                    uniform_f64(block[2], block[3]),
-                ]
-            }),
-            (RandomKind::Normal, DType::F32) => {
-                pairs(out, state, |block| normal_pair(block).map(|x| x as f32))
+            (RandomKind::Uniform | RandomKind::Normal, DType::F64) => {
+                pairs(out, state, kind, |x| x)
             }
-            (RandomKind::Normal, DType::F64) => pairs(out, state, normal_pair),
-            (RandomKind::Normal, DType::F16) => {
-                pairs(out, state, |block| normal_pair(block).map(from_f64::<f16>))
-            }
-            (RandomKind::Normal, DType::BF16) => {
-                pairs(out, state, |block| normal_pair(block).map(from_f64::<bf16>))
-            }
+            (RandomKind::Normal, DType::F32) => pairs(out, state, kind, |x| x as f32),
+            (RandomKind::Normal, DType::F16) => pairs(out, state, kind, from_f64::<f16>),
+            (RandomKind::Normal, DType::BF16) => pairs(out, state, kind, from_f64::<bf16>),
             (_, dtype) => {
                 return Err(Error::dtype(kind.name(), format!("not drawn as {dtype}")));
             }
@@ -59,35 +50,106 @@ pub(crate) unsafe fn random(kind: RandomKind, state: &Operand, out: &Operand) ->
 }
 
 /// One word an element, four a block.
-///
-/// # Safety
-/// Operands of the running `execute`, of the types named.
 unsafe fn quads<T: Send>(out: &Operand, state: State, draw: impl Fn(u32) -> T + Sync) {
     // SAFETY: as the caller promises.
     let out = unsafe { view::slice_mut::<T>(out) };
     parallel::chunks(out, PIECE, &|start, chunk| {
-        for (i, quad) in chunk.chunks_mut(4).enumerate() {
-            let words = state.block((start / 4 + i) as u64);
-            for (slot, word) in quad.iter_mut().zip(words) {
+        let mut words = [[0; 4]; BLOCKS];
+        for (i, part) in chunk.chunks_mut(4 * BLOCKS).enumerate() {
+            let used = &mut words[..part.len().div_ceil(4)];
+            let start = (start / 4 + i * BLOCKS) as u64;
+            simd::run(Words {
+                state,
+                start,
+                words: used,
+            });
+            for (slot, &word) in part.iter_mut().zip(used.as_flattened()) {
                 *slot = draw(word);
             }
         }
     });
 }
 
-/// Two elements a block.
-///
-/// # Safety
-/// Operands of the running `execute`, of the types named.
-unsafe fn pairs<T: Send>(out: &Operand, state: State, draw: impl Fn([u32; 4]) -> [T; 2] + Sync) {
+/// Two elements a block, each drawn as `f64` first.
+unsafe fn pairs<T: Send>(
+    out: &Operand,
+    state: State,
+    kind: RandomKind,
+    store: impl Fn(f64) -> T + Sync,
+) {
     // SAFETY: as the caller promises.
     let out = unsafe { view::slice_mut::<T>(out) };
     parallel::chunks(out, PIECE, &|start, chunk| {
-        for (i, pair) in chunk.chunks_mut(2).enumerate() {
-            let values = draw(state.block((start / 2 + i) as u64));
-            for (slot, value) in pair.iter_mut().zip(values) {
-                *slot = value;
+        let mut values = [[0.0; 2]; BLOCKS];
+        for (i, part) in chunk.chunks_mut(2 * BLOCKS).enumerate() {
+            let values = &mut values[..part.len().div_ceil(2)];
+            let start = (start / 2 + i * BLOCKS) as u64;
+            let normal = kind == RandomKind::Normal;
+            if normal {
+                simd::run(Pairs {
+                    state,
+                    start,
+                    values,
+                    draw: normal_pair,
+                });
+            } else {
+                simd::run(Pairs {
+                    state,
+                    start,
+                    values,
+                    draw: uniform_pair,
+                });
+            }
+            for (slot, &value) in part.iter_mut().zip(values.as_flattened()) {
+                *slot = store(value);
             }
         }
     });
+}
+
+/// Two uniforms in F64.
+#[inline(always)]
+fn uniform_pair(block: [u32; 4]) -> [f64; 2] {
+    [
+        uniform_f64(block[0], block[1]),
+        uniform_f64(block[2], block[3]),
+    ]
+}
+
+/// Blocks drawn together.
+const BLOCKS: usize = 64;
+
+/// Raw words of consecutive blocks.
+struct Words<'a> {
+    state: State,
+    start: u64,
+    words: &'a mut [[u32; 4]],
+}
+
+impl Kernel for Words<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (i, words) in self.words.iter_mut().enumerate() {
+            *words = self.state.block(self.start.wrapping_add(i as u64));
+        }
+    }
+}
+
+/// Pairs of numbers of consecutive blocks.
+struct Pairs<'a, F> {
+    state: State,
+    start: u64,
+    values: &'a mut [[f64; 2]],
+    draw: F,
+}
+
+impl<F: Fn([u32; 4]) -> [f64; 2]> Kernel for Pairs<'_, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (i, pair) in self.values.iter_mut().enumerate() {
+            *pair = (self.draw)(self.state.block(self.start.wrapping_add(i as u64)));
+        }
+    }
 }

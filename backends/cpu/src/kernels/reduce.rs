@@ -23,7 +23,7 @@ const SEGMENT: usize = 64 * BLOCK;
 const ROWS: usize = 32;
 
 /// Fewer columns than this are better gathered line by line.
-const FEW_COLUMNS: usize = 16;
+pub(crate) const FEW_COLUMNS: usize = 16;
 
 /// Numbers that are joined side by side within a block.
 const LANES: usize = 32;
@@ -351,7 +351,7 @@ impl<C> Default for Room<C> {
     }
 }
 
-impl<T, J> Rows<'_, T, J> {
+impl<'a, T, J> Rows<'a, T, J> {
     /// The join of the next `count` rows, pairwise.
     fn join<C: Number>(&mut self, count: usize, sums: &mut [C], room: &mut Room<C>)
     where
@@ -372,24 +372,62 @@ impl<T, J> Rows<'_, T, J> {
             room.waiting.push(right);
             return;
         }
-        for i in 0..count {
-            // SAFETY: the rows are those of the walk over the reduced dimensions, dense and `width` long.
-            let stored = unsafe {
-                let row = self.from.offset(self.place.offsets[0]);
-                std::slice::from_raw_parts(row, self.width)
-            };
+        let mut done = 0;
+        while done < count {
+            // Four at a time, in the same order, so that sums are loaded and stored less often.
+            if done > 0 && count - done >= 4 && T::as_numbers(&[]).is_some() {
+                let stored = [(); 4].map(|()| self.row());
+                if let [Some(a), Some(b), Some(c), Some(d)] = stored.map(T::as_numbers) {
+                    let (rows, join) = ([a, b, c, d], self.join);
+                    simd::run(JoinRows { rows, sums, join });
+                }
+                done += 4;
+                continue;
+            }
+            let stored = self.row();
             let row = T::as_numbers(stored).unwrap_or_else(|| {
                 room.row.clear();
                 T::load_all(stored, &mut room.row);
                 &room.row
             });
-            if i == 0 {
+            if done == 0 {
                 sums.copy_from_slice(row);
             } else {
                 let join = self.join;
                 simd::run(JoinRow { row, sums, join });
             }
-            self.walk.advance(&mut self.place, 1);
+            done += 1;
+        }
+    }
+
+    /// The next row.
+    fn row(&mut self) -> &'a [T] {
+        // SAFETY: the rows are those of the walk over the reduced dimensions, dense and `width` long; none is
+        // kept past the call of `rows`.
+        let row = unsafe {
+            let row = self.from.offset(self.place.offsets[0]);
+            std::slice::from_raw_parts(row, self.width)
+        };
+        self.walk.advance(&mut self.place, 1);
+        row
+    }
+}
+
+/// Joins four rows into sums, one after the other.
+struct JoinRows<'a, C, J> {
+    rows: [&'a [C]; 4],
+    sums: &'a mut [C],
+    join: J,
+}
+
+impl<C: Number, J: Function2<C, C>> Kernel for JoinRows<'_, C, J> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let ([a, b, c, d], join) = (self.rows, self.join);
+        let rows = a.iter().zip(b).zip(c.iter().zip(d));
+        for (sum, ((&a, &b), (&c, &d))) in self.sums.iter_mut().zip(rows) {
+            *sum = join.of(join.of(join.of(join.of(*sum, a), b), c), d);
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::map::{PIECE, Sink};
 use crate::cursor::{Block, Cursor};
 use crate::element::Stored;
+use crate::parallel;
 use crate::simd::{self, Kernel};
-use crate::{parallel, view};
+use crate::view::{slice_mut, untransposed};
 use drivetrain_core::Operand;
 
 /// `out = condition ? a : b`. Elements are moved by their size alone.
@@ -31,15 +32,21 @@ unsafe fn sized<T: Stored<T> + Default>(
     b: &Operand,
     out: &Operand,
 ) {
+    let mut rooms = [Vec::new(), Vec::new(), Vec::new()];
+    let [room_c, room_a, room_b] = &mut rooms;
     // SAFETY: as the caller promises.
-    let out = unsafe { view::slice_mut::<T>(out) };
+    let condition = unsafe { untransposed(condition, room_c) };
+    // SAFETY: as the caller promises.
+    let (a, b) = unsafe { (untransposed(a, room_a), untransposed(b, room_b)) };
+    // SAFETY: as the caller promises.
+    let out = unsafe { slice_mut::<T>(out) };
     parallel::chunks(out, PIECE, &|start, chunk| {
         // SAFETY: as the caller promises, here and below.
-        let mut condition = unsafe { Cursor::<u8, u8>::new(condition, start) };
+        let mut condition = unsafe { Cursor::<u8, u8>::new(&condition, start) };
         // SAFETY: as above.
-        let mut a = unsafe { Cursor::<T, T>::new(a, start) };
+        let mut a = unsafe { Cursor::<T, T>::new(&a, start) };
         // SAFETY: as above.
-        let mut b = unsafe { Cursor::<T, T>::new(b, start) };
+        let mut b = unsafe { Cursor::<T, T>::new(&b, start) };
         let mut sink = Sink::new(chunk);
         while let Some(room) = sink.room() {
             let length = room
