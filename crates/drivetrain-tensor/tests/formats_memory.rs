@@ -121,7 +121,7 @@ fn memory_and_time_are_bounded_by_the_file() {
         pt::read_bytes(&pickle(&[b"}q\x00K\x01h\x00s."]))
     });
     let view = |sizes: &[u8], strides: &[u8]| {
-        let storage = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\00X\x03\0\0\0cpuK\x0atQK\x00";
+        let storage = b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x0atQK\x00";
         [storage, sizes, strides, b"\x89)tR"].concat()
     };
     let wide = view(b"(J\xff\xff\xff\x7fK\x0at", b"K\x00K\x01\x86");

@@ -15,6 +15,7 @@
 //! view may be far larger than what is stored); [`read_limited`] takes another bound for the last.
 
 mod flatten;
+mod opcode;
 mod pickle;
 #[cfg(test)]
 mod tests;
@@ -100,15 +101,7 @@ fn read_source(
     let root = root(place, &members)?;
     let member = |name: &str| members.get(format!("{root}/{name}").as_str()).copied();
     let big_endian = match member("byteorder") {
-        Some(order) if order.size <= 16 => match archive.read(order)?.as_slice() {
-            b"little" => false,
-            b"big" => true,
-            other => {
-                let order = other.escape_ascii();
-                return Err(place.format(format!("byte order `{order}`, expected little or big")));
-            }
-        },
-        Some(order) => return Err(place.format(format!("{order} of {} bytes", order.size))),
+        Some(order) => is_big_endian(place, &mut archive, order)?,
         None => false,
     };
     let Some(pickle) = member("data.pkl").filter(|pickle| pickle.size <= PICKLE_LIMIT) else {
@@ -138,6 +131,21 @@ fn read_source(
         metadata: Default::default(),
         skipped: entries.skipped,
     })
+}
+
+#[track_caller]
+fn is_big_endian(place: &Place, archive: &mut Archive, order: &Member) -> Result<bool> {
+    if order.size > 16 {
+        return Err(place.format(format!("{order} of {} bytes", order.size)));
+    }
+    match archive.read(order)?.as_slice() {
+        b"little" => Ok(false),
+        b"big" => Ok(true),
+        other => Err(place.format(format!(
+            "byte order `{}`, expected little or big",
+            other.escape_ascii()
+        ))),
+    }
 }
 
 // Tells what else a file may be, before the zip reader complains about something it is not.

@@ -5,6 +5,7 @@
 //! [`Global`], and a call makes one of the values of [`Value`]. Memory is bounded by [`WORK_LIMIT`] values
 //! and list items, time by the pickle's length.
 
+use super::opcode as op;
 use super::value::{Global, Id, Value};
 use crate::formats::disk::Place;
 use drivetrain_core::{Error, Result};
@@ -13,7 +14,7 @@ use drivetrain_core::{Error, Result};
 pub const WORK_LIMIT: usize = 4_000_000;
 
 // No value has this number.
-const NONE: Id = Id::MAX;
+const UNUSED: Id = Id::MAX;
 
 /// Runs a pickle; gives all values it made and which of them is the result.
 #[track_caller]
@@ -32,7 +33,7 @@ pub fn run<'a>(place: &Place, bytes: &'a [u8]) -> Result<(Vec<Value<'a>>, Id)> {
     loop {
         machine.opcode_at = machine.at;
         let opcode = machine.take(1)?[0];
-        if opcode == b'.' {
+        if opcode == op::STOP {
             let root = machine.pop()?;
             return Ok((machine.values, root));
         }
@@ -49,7 +50,7 @@ struct Machine<'a, 'p> {
     stack: Vec<Id>,
     // Lengths of the stack.
     marks: Vec<usize>,
-    // By number; `NONE` where nothing was put.
+    // By number; `UNUSED` where nothing was put.
     memo: Vec<Id>,
     work: usize,
 }
@@ -58,28 +59,41 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn step(&mut self, opcode: u8) -> Result<()> {
         match opcode {
-            b'(' => {
+            op::MARK => {
                 self.spend(1)?;
                 self.marks.push(self.stack.len());
                 Ok(())
             }
-            // PROTO and FRAME say nothing that is needed here.
-            0x80 => self.take(1).map(drop),
-            0x95 => self.take(8).map(drop),
-            b'0' => match self.marks.pop_if(|mark| *mark == self.stack.len()) {
+            op::PROTO => self.take(1).map(drop),
+            op::FRAME => self.take(8).map(drop),
+            op::POP => match self.marks.pop_if(|mark| *mark == self.stack.len()) {
                 Some(_) => Ok(()),
                 None => self.pop().map(drop),
             },
-            b'1' => self.pop_mark().map(drop),
-            b'2' => self.top().and_then(|top| self.push_id(top)),
-            b'h' | b'j' | b'q' | b'r' | 0x94 => self.step_memo(opcode),
-            b'a' | b'e' | b's' | b'u' | 0x90 => self.step_fill(opcode),
-            b'c' | 0x93 | b'R' | 0x81 | b'b' | b'Q' => self.step_object(opcode),
+            op::POP_MARK => self.pop_mark().map(drop),
+            op::DUP => self.top().and_then(|top| self.push_id(top)),
+            op::BINGET | op::LONG_BINGET | op::BINPUT | op::LONG_BINPUT | op::MEMOIZE => {
+                self.step_memo(opcode)
+            }
+            op::APPEND | op::APPENDS | op::SETITEM | op::SETITEMS | op::ADDITEMS => {
+                self.step_fill(opcode)
+            }
+            op::GLOBAL | op::STACK_GLOBAL | op::REDUCE | op::NEWOBJ | op::BUILD | op::BINPERSID => {
+                self.step_object(opcode)
+            }
             _ => {
                 let value = match opcode {
-                    b')' | b't' | 0x85..=0x87 | b']' | b'l' | b'}' | b'd' | 0x8f | 0x91 => {
-                        self.container(opcode)?
-                    }
+                    op::EMPTY_TUPLE
+                    | op::TUPLE
+                    | op::TUPLE1
+                    | op::TUPLE2
+                    | op::TUPLE3
+                    | op::EMPTY_LIST
+                    | op::LIST
+                    | op::EMPTY_DICT
+                    | op::DICT
+                    | op::EMPTY_SET
+                    | op::FROZENSET => self.container(opcode)?,
                     _ => self.scalar(opcode)?,
                 };
                 self.push(value).map(drop)
@@ -91,24 +105,23 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn scalar(&mut self, opcode: u8) -> Result<Value<'a>> {
         Ok(match opcode {
-            b'N' => Value::None,
-            0x88 => Value::Bool(true),
-            0x89 => Value::Bool(false),
-            b'J' => Value::Int(i64::from(i32::from_le_bytes(self.array()?))),
-            b'K' => Value::Int(i64::from(self.take(1)?[0])),
-            b'M' => Value::Int(i64::from(u16::from_le_bytes(self.array()?))),
-            b'G' => Value::Float(f64::from_be_bytes(self.array()?)),
-            0x8a => integer(self.counted(1)?),
-            0x8b => integer(self.counted(4)?),
-            0x8c => self.text(1)?,
-            b'X' => self.text(4)?,
-            0x8d => self.text(8)?,
-            // Python 2's strings: text or bytes, nobody knows.
-            b'U' => python2(self.counted(1)?),
-            b'T' => python2(self.counted(4)?),
-            b'C' => opaque_bytes(self.counted(1)?),
-            b'B' => opaque_bytes(self.counted(4)?),
-            0x8e | 0x96 => opaque_bytes(self.counted(8)?),
+            op::NONE => Value::None,
+            op::NEWTRUE => Value::Bool(true),
+            op::NEWFALSE => Value::Bool(false),
+            op::BININT => Value::Int(i64::from(i32::from_le_bytes(self.array()?))),
+            op::BININT1 => Value::Int(i64::from(self.take(1)?[0])),
+            op::BININT2 => Value::Int(i64::from(u16::from_le_bytes(self.array()?))),
+            op::BINFLOAT => Value::Float(f64::from_be_bytes(self.array()?)),
+            op::LONG1 => integer(self.counted(1)?),
+            op::LONG4 => integer(self.counted(4)?),
+            op::SHORT_BINUNICODE => self.text(1)?,
+            op::BINUNICODE => self.text(4)?,
+            op::BINUNICODE8 => self.text(8)?,
+            op::SHORT_BINSTRING => python2(self.counted(1)?),
+            op::BINSTRING => python2(self.counted(4)?),
+            op::SHORT_BINBYTES => opaque_bytes(self.counted(1)?),
+            op::BINBYTES => opaque_bytes(self.counted(4)?),
+            op::BINBYTES8 | op::BYTEARRAY8 => opaque_bytes(self.counted(8)?),
             _ => {
                 let shown = opcode.escape_ascii();
                 return Err(self.error(format!("unknown opcode `{shown}`")));
@@ -119,21 +132,20 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn container(&mut self, opcode: u8) -> Result<Value<'a>> {
         Ok(match opcode {
-            b')' => Value::Tuple(Vec::new()),
-            b']' => Value::List(Vec::new()),
-            b'}' => Value::Dict(Vec::new()),
-            b't' => Value::Tuple(self.pop_mark()?),
-            b'l' => Value::List(self.pop_mark()?),
-            b'd' => Value::Dict(self.pop_pairs()?),
-            0x8f => Value::Opaque("set"),
-            0x91 => {
+            op::EMPTY_TUPLE => Value::Tuple(Vec::new()),
+            op::EMPTY_LIST => Value::List(Vec::new()),
+            op::EMPTY_DICT => Value::Dict(Vec::new()),
+            op::TUPLE => Value::Tuple(self.pop_mark()?),
+            op::LIST => Value::List(self.pop_mark()?),
+            op::DICT => Value::Dict(self.pop_pairs()?),
+            op::EMPTY_SET => Value::Opaque("set"),
+            op::FROZENSET => {
                 self.pop_mark()?;
                 Value::Opaque("frozenset")
             }
             _ => {
-                // TUPLE1 to TUPLE3.
                 let mut items = Vec::new();
-                for _ in 0..opcode - 0x84 {
+                for _ in 0..1 + opcode - op::TUPLE1 {
                     items.push(self.pop()?);
                 }
                 items.reverse();
@@ -142,16 +154,15 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    // The memo: values are given numbers and fetched by them.
     #[track_caller]
     fn step_memo(&mut self, opcode: u8) -> Result<()> {
         let number = match opcode {
-            b'h' | b'q' => usize::from(self.take(1)?[0]),
-            b'j' | b'r' => u32::from_le_bytes(self.array()?) as usize,
+            op::BINGET | op::BINPUT => usize::from(self.take(1)?[0]),
+            op::LONG_BINGET | op::LONG_BINPUT => u32::from_le_bytes(self.array()?) as usize,
             _ => self.memo.len(),
         };
-        if matches!(opcode, b'h' | b'j') {
-            let known = self.memo.get(number).copied().filter(|&id| id != NONE);
+        if matches!(opcode, op::BINGET | op::LONG_BINGET) {
+            let known = self.memo.get(number).copied().filter(|&id| id != UNUSED);
             let id = known.ok_or_else(|| self.error(format!("nothing has the memo {number}")))?;
             return self.push_id(id);
         }
@@ -161,7 +172,7 @@ impl<'a> Machine<'a, '_> {
         let top = self.top()?;
         self.spend(1)?;
         if number >= self.memo.len() {
-            self.memo.resize(number + 1, NONE);
+            self.memo.resize(number + 1, UNUSED);
         }
         self.memo[number] = top;
         Ok(())
@@ -171,8 +182,8 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn step_fill(&mut self, opcode: u8) -> Result<()> {
         let mut items = match opcode {
-            b'a' => vec![self.pop()?],
-            b's' => {
+            op::APPEND => vec![self.pop()?],
+            op::SETITEM => {
                 let value = self.pop()?;
                 vec![self.pop()?, value]
             }
@@ -180,9 +191,11 @@ impl<'a> Machine<'a, '_> {
         };
         let target = self.top()?;
         match (opcode, &mut self.values[target as usize]) {
-            (b'a' | b'e', Value::List(list)) => list.append(&mut items),
-            (b's' | b'u', Value::Dict(dict)) if items.len() % 2 == 0 => dict.extend(pairs(&items)),
-            (0x90, Value::Opaque("set")) => {}
+            (op::APPEND | op::APPENDS, Value::List(list)) => list.append(&mut items),
+            (op::SETITEM | op::SETITEMS, Value::Dict(dict)) if items.len() % 2 == 0 => {
+                dict.extend(pairs(&items))
+            }
+            (op::ADDITEMS, Value::Opaque("set")) => {}
             (_, value) => {
                 let what = value.describe();
                 return Err(self.error(format!("{} items do not go into {what}", items.len())));
@@ -195,22 +208,22 @@ impl<'a> Machine<'a, '_> {
     #[track_caller]
     fn step_object(&mut self, opcode: u8) -> Result<()> {
         match opcode {
-            b'c' => {
+            op::GLOBAL => {
                 let (module, name) = (self.line()?, self.line()?);
                 self.global(module, name)
             }
-            0x93 => {
+            op::STACK_GLOBAL => {
                 let (name, module) = (self.pop()?, self.pop()?);
                 match (self.value(module), self.value(name)) {
                     (&Value::Text(module), &Value::Text(name)) => self.global(module, name),
                     _ => Err(self.error("a name that is no text")),
                 }
             }
-            b'R' | 0x81 => {
+            op::REDUCE | op::NEWOBJ => {
                 let (arguments, callable) = (self.pop()?, self.pop()?);
                 self.call(callable, arguments)
             }
-            b'b' => {
+            op::BUILD => {
                 // Attributes, such as a state dict's `_metadata`: not weights.
                 self.pop()?;
                 let target = self.top()?;
