@@ -136,7 +136,8 @@ impl Tensor {
         let mut x = self.to_dtype(self.dtype().accumulator())?;
         for (i, (&to, &scale)) in sizes.iter().zip(scales).enumerate().rev() {
             let from = self.dims()[2 + i];
-            if from == to && (align_corners || scale == 1.0) {
+            // Equal sizes are a copy whatever the factor, as in PyTorch.
+            if from == to {
                 continue;
             }
             x = linear_along(name, &x, 2 + i, to, scale, align_corners)?;

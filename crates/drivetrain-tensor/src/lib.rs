@@ -5,6 +5,7 @@
 //! the op, allocate, execute, record for [`Tensor::backward`].
 
 mod adaptive_pool;
+mod anomaly;
 mod attention;
 pub mod autograd;
 mod conv;

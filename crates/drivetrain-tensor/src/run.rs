@@ -1,8 +1,8 @@
 //! The one funnel of every op: infer → decompose where needed → allocate → execute → record.
 
 use crate::Tensor;
-use crate::autograd::{Edge, Node, Rule, Saved, anomaly_enabled, is_grad_enabled};
-use crate::{program, rules};
+use crate::autograd::{Edge, Node, Rule, Saved, anomaly_off, is_grad_enabled};
+use crate::{anomaly, program, rules};
 use drivetrain_core::{
     Device, Error, ErrorKind, Meta, Op, Primitive, Result, ViewOp, decompose, infer,
 };
@@ -34,7 +34,7 @@ pub fn run(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
         return program::interpret(&steps, inputs);
     }
     let results = compute(&op, inputs, &metas, &outputs, first.device())?;
-    check_anomaly(op.name(), &results)?;
+    anomaly::check(&op, inputs, &results)?;
     Ok(if record {
         attach(Rule::Op(op), inputs, results)
     } else {
@@ -65,7 +65,8 @@ fn compute(
             let steps = decompose(composite, metas, &[])?;
             let plain: Vec<Tensor> = inputs.iter().map(|t| t.detach()).collect();
             let plain: Vec<&Tensor> = plain.iter().collect();
-            return program::interpret(&steps, &plain);
+            // What it comes to is checked by the caller; infinities on the way are its own affair.
+            return anomaly_off(|| program::interpret(&steps, &plain));
         }
     }
     let results: Vec<Tensor> = outputs
@@ -161,8 +162,9 @@ pub(crate) fn run_scatter(
         &[result.operand()],
         &[],
     )?;
-    check_anomaly(op.name(), std::slice::from_ref(&result))?;
-    record_one(Rule::Op(op), &[destination, index, source], result)
+    let inputs = [destination, index, source];
+    anomaly::check(&op, &inputs, std::slice::from_ref(&result))?;
+    record_one(Rule::Op(op), &inputs, result)
 }
 
 /// `source` written into the window of `target` that the slices cut out, as a function.
@@ -255,7 +257,7 @@ pub fn run_in_place(
     }
     targets
         .iter()
-        .try_for_each(|t| check_anomaly(op.name(), std::slice::from_ref(&**t)))
+        .try_for_each(|t| anomaly::check(&op, inputs, std::slice::from_ref(&**t)))
 }
 
 fn supports_in_place(device: &Device, op: &Op, inputs: &[Meta], targets: &[Meta]) -> bool {
@@ -306,29 +308,6 @@ pub(crate) fn different_devices(
     .help(format!(
         "move one with .to(&device)?, for example operand {i} to {a}"
     ))
-}
-
-/// In anomaly mode: an error that names the op which first made a NaN or an infinity.
-fn check_anomaly(name: &'static str, results: &[Tensor]) -> Result<()> {
-    if !anomaly_enabled() {
-        return Ok(());
-    }
-    for result in results.iter().filter(|t| t.dtype().is_float()) {
-        let values = result.to_f64_vec()?;
-        if let Some(at) = values.iter().position(|v| !v.is_finite()) {
-            return Err(Error::value(
-                name,
-                format!(
-                    "element {at} of its result {} is {}",
-                    result.shape(),
-                    values[at]
-                ),
-            )
-            .on(result.device())
-            .help("this op is the first whose result is not finite: look at its inputs"));
-        }
-    }
-    Ok(())
 }
 
 impl Tensor {

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use drivetrain_core::Composite;
-use drivetrain_tensor::{DType, Result, Tensor, run};
+use drivetrain_tensor::{DType, Result, Tensor, detect_anomaly, run};
 
 const LOW: f64 = f64::NEG_INFINITY;
 
@@ -231,4 +231,26 @@ fn cross_entropy_is_differentiable_twice() {
         };
         Ok(run(op, &[&t[0], &target, &weight])?.swap_remove(0))
     });
+}
+
+#[test]
+fn masks_are_no_anomaly_but_what_goes_wrong_behind_them_is() {
+    let q = values(1, &[3, 4]).requires_grad_().unwrap();
+    let mask = bools(
+        &[false, false, false, true, false, true, true, true, true],
+        &[3, 3],
+    );
+    detect_anomaly(|| {
+        let y = q.scaled_dot_product_attention(&q, &q, Some(&mask), true, None)?;
+        y.square()?.sum(())?.backward()
+    })
+    .unwrap();
+    let low = f64s(&[LOW, LOW, 0.0, LOW], &[2, 2]);
+    refused(detect_anomaly(|| low.softmax(1)), &["softmax", "NaN"]);
+    let zero = f64s(&[1.0, 0.0], &[2]);
+    refused(detect_anomaly(|| zero.log()), &["log", "element 1", "-inf"]);
+    refused(
+        detect_anomaly(|| zero.exp()?.mul(1e308)?.mul(10.0)),
+        &["mul", "inf"],
+    );
 }

@@ -41,7 +41,8 @@ pub fn is_grad_enabled() -> bool {
 }
 
 /// Runs `body` with every float result searched for NaN and infinity, forward and backward; the first op that
-/// made one is named in an error. Slow: for finding faults.
+/// made one is named in an error. An infinity that the op was given (a mask of minus infinity) is no fault, a NaN
+/// always is. Slow: for finding faults.
 pub fn detect_anomaly<R>(body: impl FnOnce() -> R) -> R {
     with(&ANOMALY, true, body)
 }
