@@ -3,7 +3,7 @@
 mod composites;
 
 use crate::kernels::{
-    argreduce, binary, cast, compare, copy, cumulative, fill, gather, matmul_small, random, reduce,
+    argreduce, binary, cast, compare, copy, cumulative, fill, gather, matmul, random, reduce,
     scatter, select, sort, unary,
 };
 use drivetrain_core::{Error, Meta, Op, Operand, Primitive, Result};
@@ -64,7 +64,7 @@ fn primitive(
             (Primitive::ArgReduce { op, dim }, [x], [], [out]) => {
                 argreduce::arg_reduce(*op, usize::from(*dim), x, out)
             }
-            (Primitive::Matmul { .. }, [a, b], [], [out]) => matmul_small::matmul(a, b, out),
+            (Primitive::Matmul { .. }, [a, b], [], [out]) => matmul::matmul(a, b, out)?,
             (Primitive::Gather { dim }, [x, index], [], [out]) => {
                 gather::gather(usize::from(*dim), x, index, out)?
             }

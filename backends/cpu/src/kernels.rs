@@ -1,6 +1,8 @@
 //! The kernels, a file a family.
 
+pub(crate) mod activation;
 pub(crate) mod argreduce;
+pub(crate) mod batch_norm;
 pub(crate) mod binary;
 pub(crate) mod cast;
 pub(crate) mod compare;
@@ -8,14 +10,22 @@ pub(crate) mod copy;
 pub(crate) mod cumulative;
 pub(crate) mod fill;
 pub(crate) mod gather;
+pub(crate) mod index;
+pub(crate) mod loss;
 pub(crate) mod map;
 pub(crate) mod math;
 mod math32;
 mod math64;
+pub(crate) mod matmul;
 pub(crate) mod matmul_small;
+pub(crate) mod norm;
+pub(crate) mod optimizer;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scalar;
 pub(crate) mod scatter;
 pub(crate) mod select;
+pub(crate) mod softmax;
 pub(crate) mod sort;
 pub(crate) mod unary;
+pub(crate) mod vector;
