@@ -96,6 +96,7 @@ pub fn read_exactly(reader: &mut dyn Read, length: u64, checked: bool) -> io::Re
         let message = format!("the data end after {} of {length} bytes", bytes.len());
         return Err(io::Error::new(ErrorKind::UnexpectedEof, message));
     }
+    bytes.shrink_to_fit();
     Ok(bytes)
 }
 

@@ -65,16 +65,9 @@ pub fn read_from(mut reader: impl Read) -> Result<HostTensor> {
     read_array(&place, &mut reader, None, false)
 }
 
-/// The array that a zip member is said to hold.
-#[track_caller]
-pub(super) fn read_member(place: &Place, reader: &mut dyn Read, length: u64) -> Result<HostTensor> {
-    // What a compressed member claims is not yet there: memory is taken as bytes arrive.
-    read_array(place, reader, Some(length), false)
-}
-
 // With `length` given, the array must take exactly that many bytes; `checked` when they are known to be there.
 #[track_caller]
-fn read_array(
+pub(super) fn read_array(
     place: &Place,
     reader: &mut dyn Read,
     length: Option<u64>,

@@ -90,7 +90,7 @@ fn read_archive(
             file: format!("{}: {member}", place.file),
         };
         let mut reader = archive.reader(&member)?;
-        let tensor = npy::read_member(&inside, &mut reader, member.size)?;
+        let tensor = npy::read_array(&inside, &mut reader, Some(member.size), member.is_stored())?;
         reader
             .finish()
             .map_err(|cause| inside.io("the end", cause))?;

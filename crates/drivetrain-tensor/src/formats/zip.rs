@@ -236,8 +236,7 @@ impl<'a> Archive<'a> {
         let place = self.place;
         let mut reader = self.reader(member)?;
         reader.expected = reader.expected.filter(|&checksum| checksum != 0);
-        // Not trusted: a deflated member may end long before the size it claims.
-        super::disk::read_exactly(&mut reader, member.size, false)
+        super::disk::read_exactly(&mut reader, member.size, member.is_stored())
             .and_then(|bytes| reader.finish().map(|()| bytes))
             .map_err(|cause| place.io(member, cause))
     }
@@ -255,6 +254,12 @@ impl<'a> Archive<'a> {
 }
 
 impl Member {
+    /// Whether its bytes lie in the file as they are, and so are known to be there. A deflated member may
+    /// end long before the size it claims.
+    pub fn is_stored(&self) -> bool {
+        self.method == STORED
+    }
+
     // Takes the sizes that do not fit 32 bits from the zip64 extra field.
     fn widen(&mut self, mut extra: &[u8]) -> Option<()> {
         let slots = [&mut self.size, &mut self.packed, &mut self.header];
