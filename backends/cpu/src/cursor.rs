@@ -102,7 +102,7 @@ impl<'a, T: Stored<C>, C: Copy> Cursor<'a, T, C> {
     /// The next `length` elements as a slice.
     #[inline]
     pub(crate) fn next_slice(&mut self, length: usize) -> &[C] {
-        // Borrowed twice because one arm needs the buffer that the other would hold.
+        // A repeated element is written out.
         if let [0] = self.walk.inner_strides() {
             let mut buffer = std::mem::take(&mut self.buffer);
             buffer.clear();

@@ -13,6 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ALIGNMENT: usize = 64;
 
 /// The CPU as a backend.
+///
+/// ```
+/// use drivetrain_core::Device;
+/// use drivetrain_core::backend::Backend;
+/// use drivetrain_cpu::CpuBackend;
+/// let backend = CpuBackend::new();
+/// let device = Device::new(backend.open(0)?);
+/// assert_eq!(device.label(), "cpu");
+/// device.self_test()?;
+/// # Ok::<(), drivetrain_core::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct CpuBackend;
 
@@ -48,6 +59,16 @@ impl Backend for CpuBackend {
 }
 
 /// The CPU as a device. A buffer's handle is its address.
+///
+/// ```
+/// use drivetrain_core::backend::Device;
+/// use drivetrain_cpu::CpuDevice;
+/// let device = CpuDevice::new();
+/// let buffer = device.allocate(1000)?;
+/// assert_eq!(buffer.handle % 64, 0);
+/// device.free(buffer);
+/// # Ok::<(), drivetrain_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct CpuDevice {
     info: DeviceInfo,

@@ -5,6 +5,7 @@ use super::gather::out_of_range;
 use super::map::Function2;
 use crate::element::Stored;
 use crate::parallel::Shared;
+use crate::simd::{self, Kernel};
 use crate::view::{first, numbers};
 use crate::walk::Walk;
 use drivetrain_core::half::{bf16, f16};
@@ -15,7 +16,7 @@ use drivetrain_core::{DType, Layout, MAX_DIMS, Operand, Result, ScatterMode};
 const PIECE: usize = 16_384;
 
 /// Neighbouring elements that stay with one thread.
-const ROW: usize = 64;
+const ROW: usize = 128;
 
 /// Writes or adds `source` at `index` along `dim` of `target`. Nothing is written when an index is out of range.
 ///
@@ -166,17 +167,47 @@ impl Places<'_> {
             let walk = Walk::new(&dims[..rank], all);
             let [a, b, c] = walk.inner_strides();
             walk.runs(0..walk.elements(), |[i, j, k], _, length| {
-                for n in 0..length as isize {
-                    // SAFETY: runs lie within the layouts, and the indices within the dimension.
-                    unsafe {
-                        let index = *at.get().offset(skip[0] + i + n * a) as isize;
-                        let source = (*from.get().offset(skip[1] + j + n * b)).load();
-                        let slot = to.get().offset(skip[2] + k + n * c + index * along);
-                        *slot = join.of(*slot, source);
+                // SAFETY: runs lie within the layouts, and the indices within the dimension; a source does
+                // not overlap the target, of which this thread alone has these elements.
+                unsafe {
+                    let at = at.get().offset(skip[0] + i);
+                    let from = from.get().offset(skip[1] + j);
+                    let to = to.get().offset(skip[2] + k);
+                    if [a, b, c] == [0, 1, 1] {
+                        // A row with one index.
+                        let to = to.offset(*at as isize * along);
+                        let source = std::slice::from_raw_parts(from, length);
+                        let target = std::slice::from_raw_parts_mut(to, length);
+                        return simd::run(JoinInto {
+                            source,
+                            target,
+                            join,
+                        });
+                    }
+                    for n in 0..length as isize {
+                        let slot = to.offset(n * c + *at.offset(n * a) as isize * along);
+                        *slot = join.of(*slot, (*from.offset(n * b)).load());
                     }
                 }
             });
         });
+    }
+}
+
+/// Joins stored elements into numbers.
+struct JoinInto<'a, T, C, J> {
+    source: &'a [T],
+    target: &'a mut [C],
+    join: J,
+}
+
+impl<T: Stored<C>, C: Copy, J: Function2<C, C>> Kernel for JoinInto<'_, T, C, J> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (slot, source) in self.target.iter_mut().zip(self.source) {
+            *slot = self.join.of(*slot, source.load());
+        }
     }
 }
 
