@@ -17,6 +17,7 @@
 
 mod attrs;
 mod cases;
+pub mod compare;
 pub mod coverage;
 mod evaluate;
 mod json;

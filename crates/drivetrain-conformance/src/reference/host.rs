@@ -65,6 +65,18 @@ impl HostValue {
         Ok(HostValue { meta, bytes })
     }
 
+    /// The elements that a layout shows of this value's memory, row-major.
+    ///
+    /// # Errors
+    /// A layout that reaches outside of it.
+    pub fn view(&self, layout: &Layout) -> Result<HostValue> {
+        let size = self.meta.dtype.size();
+        layout.check(size, self.bytes.len())?;
+        let element = |i: usize| &self.bytes[i * size..(i + 1) * size];
+        let bytes = layout.indices().flat_map(element).copied().collect();
+        HostValue::from_bytes(Meta::new(self.meta.dtype, *layout.shape()), bytes)
+    }
+
     /// The bytes of its elements.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
