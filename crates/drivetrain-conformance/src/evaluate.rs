@@ -26,6 +26,20 @@ pub struct Evaluation {
     pub grads: Vec<Option<HostTensor>>,
 }
 
+impl Evaluation {
+    /// Its floats as `dtype` has them: what is too large for it is infinite.
+    pub fn rounded(mut self, dtype: DType) -> Evaluation {
+        for value in self
+            .outputs
+            .iter_mut()
+            .chain(self.grads.iter_mut().flatten())
+        {
+            value.round(dtype);
+        }
+        self
+    }
+}
+
 /// Plays a case.
 ///
 /// # Errors

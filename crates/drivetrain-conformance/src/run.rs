@@ -175,7 +175,7 @@ fn half(
         atol: 2e-2,
     };
     match caught(case, suite, setting) {
-        Played::Done(want) => verdict(case, got, &want, tolerance),
+        Played::Done(want) => verdict(case, got, &want.rounded(options.dtype), tolerance),
         Played::Unsupported(reason) => Outcome::Skipped(reason),
         Played::Error(message) => failed(format!("in F64: {message}")),
         Played::Panicked(message) => failed(format!("in F64: panicked: {message}")),

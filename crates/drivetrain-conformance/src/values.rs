@@ -45,6 +45,15 @@ impl HostTensor {
         })
     }
 
+    /// Rounds floats to `dtype`.
+    pub fn round(&mut self, dtype: DType) {
+        if self.kind == Kind::Float {
+            self.elements
+                .iter_mut()
+                .for_each(|v| *v = rounded(*v, Some(dtype)));
+        }
+    }
+
     /// The tensor on `device`: floats as `dtype`, rounded to `round` before when that is given.
     ///
     /// # Errors

@@ -101,7 +101,8 @@ pub(super) fn nadam(
     let momentum = |t: f64| o.betas.0 * (1.0 - 0.5 * 0.96f64.powf(t * o.momentum_decay));
     let (now, next) = (momentum(t), momentum(t + 1.0));
     let product = slot.number("mu_product", 1.0);
-    *product *= now;
+    // PyTorch keeps this running product in F32, whatever the parameter's dtype; so do we, to stay beside it.
+    *product = f64::from(*product as f32 * now as f32);
     let product = *product;
     let (first, second) = moments(o.betas, &grad, slot)?;
     let denominator = second.div(1.0 - o.betas.1.powf(t))?.sqrt()?.add(o.eps)?;
