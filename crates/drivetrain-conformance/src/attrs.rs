@@ -34,6 +34,11 @@ impl Attrs {
         self.values.get(name).filter(|value| !value.is_null())
     }
 
+    /// Whether it stands there, be it as null.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// A number, perhaps infinite.
     ///
     /// # Errors

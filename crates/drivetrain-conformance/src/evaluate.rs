@@ -125,7 +125,10 @@ fn gradients(
             // The judge says which shape was wanted.
             return Ok(vec![None; leaves.len()]);
         }
-        output.backward_with(Some(cotangent), keep)?;
+        // An output that depends on no input smoothly (a count, say) has a gradient of zeros.
+        if output.requires_grad() {
+            output.backward_with(Some(cotangent), keep)?;
+        }
     }
     // A layer's parameters are leaves of their own: their gradients go on through the views of the inputs.
     for (index, parameter) in &answer.parameters {

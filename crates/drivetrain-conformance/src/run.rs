@@ -196,14 +196,15 @@ fn caught(case: &Case, suite: &Suite, setting: Setting) -> Played {
             Played::Unsupported(error.to_string())
         }
         Ok(Err(error)) => Played::Error(error.to_string()),
-        Err(panic) => Played::Panicked(
-            panic
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
-                .unwrap_or_else(|| "with a value that is no text".into()),
-        ),
+        Err(panic) => Played::Panicked(panic_text(panic)),
     }
+}
+
+/// What a panic said.
+fn panic_text(panic: Box<dyn std::any::Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
+        .unwrap_or_else(|| "with a value that is no text".into())
 }
 
 /// The right values of a case.
@@ -274,4 +275,116 @@ fn with_unread(case: &Case, message: String) -> String {
 
 fn failed(reason: String) -> Outcome {
     Outcome::Failed(vec![reason])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reference;
+    use serde_json::{Value, json};
+
+    /// A set with the tensors x = [1, 2], y = [1, 2.5] and m = [[1], [2]] in F64.
+    fn played(case: Value, dtype: DType) -> Report {
+        let numbers = [1.0f64, 2.0, 1.0, 2.5, 1.0, 2.0];
+        let entry = |shape: Value, from: usize| json!({"dtype": "F64", "shape": shape, "data_offsets": [from, from + 16]});
+        let header = json!({"x": entry(json!([2]), 0), "y": entry(json!([2]), 16), "m": entry(json!([2, 1]), 32)});
+        let header = header.to_string();
+        let mut data = (header.len() as u64).to_le_bytes().to_vec();
+        data.extend(header.bytes());
+        data.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+        let document = json!({"version": 1, "cases": [case]}).to_string();
+        let options = Options {
+            dtype,
+            ..Options::default()
+        };
+        run(
+            &reference::device(),
+            &Suite::parse(&document, &data).unwrap(),
+            &options,
+        )
+    }
+
+    #[track_caller]
+    fn fails(case: Value, wanted: &str) {
+        let report = played(case, DType::F32);
+        assert_eq!((report.passed, report.failures.len()), (0, 1), "{report}");
+        assert!(report.to_string().contains(wanted), "{wanted}: {report}");
+    }
+
+    fn case(op: &str, rest: Value) -> Value {
+        let mut case = json!({"id": "c.0", "op": op, "inputs": ["x"]});
+        case.as_object_mut()
+            .unwrap()
+            .extend(rest.as_object().unwrap().clone());
+        case
+    }
+
+    #[test]
+    fn right_values_pass() {
+        let report = played(case("abs", json!({"outputs": ["x"]})), DType::F64);
+        assert_eq!(report.to_string(), "1 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn wrong_values_shapes_and_gradients_fail() {
+        fails(
+            case("abs", json!({"outputs": ["y"]})),
+            "FAILED c.0: output 0: 1 of 2 elements wrong, worst at [1]: got 2.0, want 2.5",
+        );
+        fails(
+            case("abs", json!({"outputs": ["m"]})),
+            "shape [2], [2, 1] expected",
+        );
+        fails(
+            case(
+                "abs",
+                json!({"outputs": ["x"], "cotangents": {"0": "x"}, "grads": ["y"]}),
+            ),
+            "gradient of input 0: 1 of 2",
+        );
+        fails(
+            case("abs", json!({"outputs": ["x", "x"]})),
+            "1 outputs, 2 expected",
+        );
+    }
+
+    #[test]
+    fn errors_must_come_and_say_what_is_wanted() {
+        let wrong = json!({"error": ["3", "2"], "inputs": ["x", "x", "x"], "attrs": {"dim": 3}});
+        fails(case("softmax", json!({"error": ["1"]})), "no error came");
+        fails(
+            case("softmax", json!({"error": ["banana"], "attrs": {"dim": 3}})),
+            "lacks [\"banana\"]",
+        );
+        assert_eq!(played(case("softmax", wrong), DType::F32).passed, 1);
+        fails(
+            case(
+                "softmax",
+                json!({"outputs": ["x"], "attrs": {"dim": 3, "dimm": 1}}),
+            ),
+            "(attributes not looked at: dimm)",
+        );
+        fails(
+            case("magic", json!({"error": ["1"]})),
+            "the runner knows no op \"magic\"",
+        );
+    }
+
+    #[test]
+    fn what_a_panic_says_is_kept() {
+        let caught = panic_text(catch_unwind(|| panic!("at {}", 3)).unwrap_err());
+        assert_eq!(caught, "at 3");
+        assert_eq!(panic_text(catch_unwind(|| panic!("so")).unwrap_err()), "so");
+    }
+
+    #[test]
+    fn halves_leave_the_special_ops_out() {
+        let report = played(case("optimizer", json!({"outputs": ["x"]})), DType::BF16);
+        assert_eq!(report.skipped.len(), 1, "{report}");
+        assert!(
+            report
+                .to_string()
+                .ends_with("0 passed, 0 failed, 1 skipped")
+        );
+    }
 }

@@ -249,9 +249,10 @@ fn normalisation(
             .filter_map(|&n| usize::try_from(n).ok())
             .collect())
     };
-    let momentum = match attrs.get("momentum") {
-        Some(_) => attrs.number("momentum")?,
-        None => Some(0.1),
+    // Null is not the default: it asks for the mean of all batches.
+    let momentum = match attrs.is_given("momentum") {
+        true => attrs.number("momentum")?,
+        false => Some(0.1),
     };
     let batch = BatchNorm2d::config(channels)
         .eps(eps)
