@@ -87,10 +87,10 @@ const WIDE_TABLES: &[&[(&str, Wide)]] = &[
     reduce::WIDE_TABLE,
     convolution::WIDE_TABLE,
     norm::WIDE_TABLE,
-    special::layers::TABLE,
 ];
 
 const SPECIAL_TABLES: &[&[(&str, Wide)]] = &[
+    special::layers::TABLE,
     special::optimizer::TABLE,
     special::schedule::TABLE,
     special::train::TABLE,
@@ -106,7 +106,8 @@ pub fn is_known(op: &str) -> bool {
     find(TABLES, op).is_some() || find(WIDE_TABLES, op).is_some() || is_special(op)
 }
 
-/// Whether it is one of the special ops: optimizers, schedules, training runs.
+/// Whether it is one of the special ops: layers of many ops, optimizers, schedules, training runs. What they round on
+/// the way adds up, so that halves say little about them.
 pub fn is_special(op: &str) -> bool {
     find(SPECIAL_TABLES, op).is_some()
 }
