@@ -355,7 +355,7 @@ fn indexing() {
             let index = indices_below(&mut g, n, dims[dim]);
             let y = agree(Composite::IndexSelect { dim: dim as u8 }, &[&x, &index]).remove(0);
             if dtype != DType::Bool {
-                let (dim, size) = (dim as u8, dims[dim as usize]);
+                let (dim, size) = (dim as u8, dims[dim]);
                 agree(Composite::IndexSelectGrad { dim, size }, &[&y, &index]);
             }
             let others = [1, 4].map(|size| {

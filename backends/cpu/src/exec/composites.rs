@@ -1,7 +1,8 @@
 //! Which composites have kernels of their own; the others run as core's decompositions.
 
 use crate::kernels::{
-    activation, batch_norm, index, loss, matmul, norm, optimizer, scalar, softmax,
+    activation, batch_norm, convolution, index, loss, matmul, norm, optimizer, pool, scalar,
+    softmax,
 };
 use drivetrain_core::{Composite, DType, Error, Meta, Operand, Result};
 
@@ -26,11 +27,16 @@ pub(crate) fn supports(op: &Composite, inputs: &[Meta]) -> bool {
         | Composite::CrossEntropy { .. }
         | Composite::CrossEntropyGrad { .. }
         | Composite::Linear
+        | Composite::Convolution(_)
+        | Composite::ConvolutionInputGrad(_)
+        | Composite::ConvolutionWeightGrad(_)
+        | Composite::MaxPoolGrad(_)
+        | Composite::AvgPool(_)
+        | Composite::AvgPoolGrad(_)
         | Composite::SgdStep { .. }
         | Composite::AdamStep { .. } => dtype.is_float(),
         Composite::IndexSelect { .. } | Composite::Concat { .. } | Composite::Pad(_) => true,
-        Composite::IndexSelectGrad { .. } => dtype != DType::Bool,
-        _ => false,
+        Composite::IndexSelectGrad { .. } | Composite::MaxPool(_) => dtype != DType::Bool,
     }
 }
 
@@ -133,6 +139,25 @@ pub(crate) fn execute(
                 [_, ..],
                 [],
             ) => optimizer::step(op, gradient, hyper, in_place),
+            (Composite::Convolution(spec), [x, weight, bias @ ..], [], [out]) => {
+                convolution::forward(spec, x, weight, bias.first(), out)
+            }
+            (Composite::ConvolutionInputGrad(spec), [dy, weight], [], [out]) => {
+                convolution::input_gradient(spec, dy, weight, out)
+            }
+            (Composite::ConvolutionWeightGrad(spec), [dy, x], [], [out]) => {
+                convolution::weight_gradient(spec, dy, x, out)
+            }
+            (Composite::MaxPool(spec), [x], [], [values, indices]) => {
+                pool::max(spec, x, values, indices)
+            }
+            (Composite::MaxPoolGrad(_), [dy, indices], [], [out]) => {
+                pool::max_gradient(dy, indices, out)
+            }
+            (Composite::AvgPool(spec), [x], [], [out]) => pool::average(spec, x, out),
+            (Composite::AvgPoolGrad(spec), [dy], [], [out]) => {
+                pool::average_gradient(spec, dy, out)
+            }
             _ => Err(wrong()),
         }
     }

@@ -45,9 +45,11 @@ macro_rules! activations {
             out: &Operand,
         ) -> Result<()> {
             let (a, b) = (C::from_f64(a), C::from_f64(b));
-            // SAFETY: as the caller promises.
             match kind {
-                $(ActivationKind::$name => unsafe { map1::<T, C, T, C>(x, out, $name(a, b)) },)*
+                $(
+                    // SAFETY: as the caller promises.
+                    ActivationKind::$name => unsafe { map1::<T, C, T, C>(x, out, $name(a, b)) },
+                )*
             }
             Ok(())
         }
@@ -62,9 +64,11 @@ macro_rules! activations {
             out: &Operand,
         ) -> Result<()> {
             let (a, b) = (C::from_f64(a), C::from_f64(b));
-            // SAFETY: as the caller promises.
             match kind {
-                $(ActivationKind::$name => unsafe { map2::<T, C, T, C>(dy, x, out, $name(a, b)) },)*
+                $(
+                    // SAFETY: as the caller promises.
+                    ActivationKind::$name => unsafe { map2::<T, C, T, C>(dy, x, out, $name(a, b)) },
+                )*
             }
             Ok(())
         }

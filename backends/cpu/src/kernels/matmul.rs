@@ -317,7 +317,7 @@ unsafe fn tiles<C: Real>(
 ///
 /// # Safety
 /// The matrices are in bounds for these sizes; the output's rows are dense and nobody else's.
-unsafe fn product<C: Real>(
+pub(super) unsafe fn product<C: Real>(
     [m, n, k]: [usize; 3],
     a: Matrix<C>,
     b: Matrix<C>,

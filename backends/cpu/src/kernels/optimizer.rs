@@ -125,15 +125,14 @@ unsafe fn typed<T: Stored<C>, C: Real>(
     }
 }
 
+/// Updates a block of the state, parameter first, by the gradient.
+type Update<'a, C> = dyn Fn(&mut [&mut [C]], &[C]) + Sync + 'a;
+
 /// Has every block of the state updated, as numbers; parameter first.
 ///
 /// # Safety
 /// `state` are contiguous in-place operands of the running `execute` of type `T`.
-unsafe fn update<T: Stored<C>, C: Real>(
-    state: &[Operand],
-    gradient: &[C],
-    block: &(dyn Fn(&mut [&mut [C]], &[C]) + Sync),
-) {
+unsafe fn update<T: Stored<C>, C: Real>(state: &[Operand], gradient: &[C], block: &Update<C>) {
     // SAFETY: as the caller promises.
     let all: Vec<Shared<T>> = state
         .iter()
