@@ -6,8 +6,8 @@ use common::*;
 use drivetrain_core::random::Generator;
 use drivetrain_core::threads::NUM_THREADS_VARIABLE;
 use drivetrain_core::{
-    ArgReduceOp, BinaryOp, CumulativeOp, DType, DimSet, Op, Primitive, RandomKind, ReduceOp,
-    ScatterMode, UnaryOp,
+    ArgReduceOp, BinaryOp, Composite, ConvolutionSpec, CumulativeOp, DType, DimSet, NormSpec, Op,
+    Primitive, RandomKind, ReduceOp, ScatterMode, UnaryOp,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
@@ -138,5 +138,111 @@ fn digest() -> u64 {
         kind: RandomKind::Normal,
     };
     keep(one(op, &[&state], DType::F32, &[200_001]));
+    for dtype in [DType::F32, DType::BF16] {
+        layers(&mut generator, dtype, &mut keep);
+    }
     hasher.finish()
+}
+
+/// Products, convolutions, normalisations and sums over rows that several pieces of work share.
+fn layers(generator: &mut Generator, dtype: DType, keep: &mut dyn FnMut(Held)) {
+    let mut draw = |dims: &[usize]| {
+        scattered(
+            generator,
+            dtype,
+            dims,
+            Lie::Contiguous,
+            &mut moderate(dtype),
+        )
+    };
+    let accumulate = dtype.accumulator();
+    for m in [1, 2, 300] {
+        let (x, weight) = (draw(&[m, 700]), draw(&[650, 700]));
+        keep(one(Composite::Linear, &[&x, &weight], dtype, &[m, 650]));
+        let (a, b) = (draw(&[m, 600]), draw(&[600, 700]));
+        keep(one(
+            Primitive::Matmul { accumulate },
+            &[&a, &b],
+            dtype,
+            &[m, 700],
+        ));
+    }
+    let same = ConvolutionSpec {
+        spatial: 2,
+        stride: [1; 3],
+        padding: [1, 1, 0],
+        dilation: [1; 3],
+        groups: 1,
+        sizes: [1; 3],
+    };
+    let (image, kernel) = ([20, 40, 20, 20], [24, 40, 3, 3]);
+    let (x, weight, dy) = (draw(&image), draw(&kernel), draw(&[20, 24, 20, 20]));
+    keep(one(
+        Composite::Convolution(same),
+        &[&x, &weight],
+        dtype,
+        dy.dims(),
+    ));
+    let sized = ConvolutionSpec {
+        sizes: [20, 20, 1],
+        ..same
+    };
+    keep(one(
+        Composite::ConvolutionInputGrad(sized),
+        &[&dy, &weight],
+        dtype,
+        &image,
+    ));
+    let sized = ConvolutionSpec {
+        sizes: [3, 3, 1],
+        ..same
+    };
+    keep(one(
+        Composite::ConvolutionWeightGrad(sized),
+        &[&dy, &x],
+        dtype,
+        &kernel,
+    ));
+    let (eps, affine) = (1e-5, true);
+    let (weight, bias) = (draw(&[40]), draw(&[40]));
+    let wanted = [
+        (dtype, &image[..]),
+        (accumulate, &[40]),
+        (accumulate, &[40]),
+    ];
+    let op = Composite::BatchNorm { eps, affine };
+    let out = run(op, &[&x, &weight, &bias], &wanted).unwrap();
+    let wanted = [(dtype, &image[..]), (dtype, &[40]), (dtype, &[40])];
+    let op = Composite::BatchNormGrad { eps, affine };
+    let gradients = run(op, &[&out[0], &x, &out[1], &out[2], &weight], &wanted).unwrap();
+    out.into_iter().chain(gradients).for_each(&mut *keep);
+    let spec = NormSpec {
+        dims: 1,
+        eps,
+        affine,
+    };
+    let (x, weight, bias) = (draw(&[3000, 60]), draw(&[60]), draw(&[60]));
+    let rows = (accumulate, &[3000, 1][..]);
+    let out = run(
+        Composite::LayerNorm(spec),
+        &[&x, &weight, &bias],
+        &[(dtype, &[3000, 60]), rows, rows],
+    );
+    let out = out.unwrap();
+    let gradients = run(
+        Composite::LayerNormGrad(spec),
+        &[&out[0], &x, &out[1], &out[2], &weight],
+        &[(dtype, &[3000, 60]), (dtype, &[60]), (dtype, &[60])],
+    );
+    out.into_iter()
+        .chain(gradients.unwrap())
+        .for_each(&mut *keep);
+    let indices: Vec<i64> = (0..3000).map(|i| i * 7919 % 50).collect();
+    let op = Composite::IndexSelectGrad { dim: 0, size: 50 };
+    keep(one(
+        op,
+        &[&x, &hold_i64(&[3000], &indices)],
+        dtype,
+        &[50, 60],
+    ));
 }
