@@ -5,10 +5,11 @@ use crate::run::run_one;
 use drivetrain_core::{Composite, Error, IntoShape, MAX_DIMS, PadSpec, Result, Scalar, Shape};
 
 impl Tensor {
-    /// Tensors end to end along `dim`. Dtypes promote.
+    /// Tensors end to end along `dim`. Float types promote among themselves, and so do integer types.
     ///
     /// # Errors
-    /// No tensors, or shapes that differ off `dim`.
+    /// No tensors, shapes that differ off `dim`, or floats beside integers (PyTorch would convert them silently;
+    /// joined lists of both are more often a mistake, such as labels beside features).
     #[track_caller]
     pub fn cat(tensors: &[&Tensor], dim: isize) -> Result<Tensor> {
         let Some(first) = tensors.first() else {
@@ -17,6 +18,22 @@ impl Tensor {
         let dtype = tensors
             .iter()
             .fold(first.dtype(), |d, t| d.promote(t.dtype()));
+        if let Some(other) = tensors
+            .iter()
+            .find(|t| t.dtype().is_float() != first.dtype().is_float())
+        {
+            return Err(Error::dtype(
+                "cat",
+                format!(
+                    "{} {} beside {} {}",
+                    first.dtype(),
+                    first.shape(),
+                    other.dtype(),
+                    other.shape()
+                ),
+            )
+            .help("to_dtype one of them, if that is what is meant"));
+        }
         let cast = tensors
             .iter()
             .map(|t| t.to_dtype(dtype))
