@@ -1,12 +1,18 @@
 //! The one funnel of every op: infer → decompose where needed → allocate → execute → record.
 
 use crate::Tensor;
-use crate::autograd::{Edge, Node, Rule, Saved, anomaly_off, is_grad_enabled};
+use crate::autograd::{Edge, Node, Rule, anomaly_off, is_grad_enabled};
 use crate::{anomaly, program, rules};
 use drivetrain_core::{
-    Device, Error, ErrorKind, Meta, Op, Primitive, Result, ViewOp, decompose, infer,
+    Device, Error, ErrorKind, Meta, Op, Operand, Primitive, Result, ViewOp, decompose, infer,
 };
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// A few of something, on the stack: most ops have at most three operands and two results.
+pub(crate) type Few<T> = SmallVec<[T; 3]>;
+/// The results of an op.
+pub(crate) type Results = SmallVec<[Tensor; 2]>;
 
 /// Runs an op that updates nothing in place; its outputs, recorded for backward where an input asks for it.
 ///
@@ -17,12 +23,16 @@ use std::sync::Arc;
 /// What inference refuses, a device that fails, or tensors on different devices.
 #[track_caller]
 pub fn run(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
-    let op = op.into();
+    run_few(op.into(), inputs).map(Results::into_vec)
+}
+
+#[track_caller]
+fn run_few(op: Op, inputs: &[&Tensor]) -> Result<Results> {
     let Some(first) = inputs.first() else {
         return Err(Error::argument(op.name(), "no operands"));
     };
     let device = same_device(&op, inputs)?;
-    let metas: Vec<Meta> = inputs.iter().map(|t| t.meta()).collect();
+    let metas: Few<Meta> = inputs.iter().map(|t| t.meta()).collect();
     let outputs = infer(&op, &metas, &[]).map_err(|e| e.on(device))?;
     let record = is_grad_enabled() && inputs.iter().any(|t| t.requires_grad());
     if let Op::Composite(composite) = &op
@@ -31,7 +41,7 @@ pub fn run(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
     {
         // A backward op under `create_graph`: recorded through its decomposition.
         let steps = decompose(composite, &metas, &[])?;
-        return program::interpret(&steps, inputs);
+        return program::interpret(&steps, inputs).map(Results::from_vec);
     }
     let results = compute(&op, inputs, &metas, &outputs, first.device())?;
     anomaly::check(&op, inputs, &results)?;
@@ -45,9 +55,10 @@ pub fn run(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
 /// [`run`] for ops with one output.
 #[track_caller]
 pub(crate) fn run_one(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
-    let mut outputs = run(op, inputs)?;
-    outputs
-        .pop()
+    // The first is the result; others are kept for backward only.
+    run_few(op.into(), inputs)?
+        .into_iter()
+        .next()
         .ok_or_else(|| Error::backend("run", "the op has no output"))
 }
 
@@ -58,7 +69,7 @@ fn compute(
     metas: &[Meta],
     outputs: &[Meta],
     device: &Device,
-) -> Result<Vec<Tensor>> {
+) -> Result<Results> {
     if let Op::Composite(composite) = op {
         let empty = inputs.iter().any(|t| t.shape().is_empty());
         if empty || !device.supports(op, metas) {
@@ -66,13 +77,16 @@ fn compute(
             let plain: Vec<Tensor> = inputs.iter().map(|t| t.detach()).collect();
             let plain: Vec<&Tensor> = plain.iter().collect();
             // What it comes to is checked by the caller; infinities on the way are its own affair.
-            return anomaly_off(|| program::interpret(&steps, &plain));
+            let results = anomaly_off(|| program::interpret(&steps, &plain));
+            return results
+                .map(Results::from_vec)
+                .map_err(|e| e.context(op.name()));
         }
     }
-    let results: Vec<Tensor> = outputs
+    let results = outputs
         .iter()
         .map(|&meta| Tensor::allocate(meta, device))
-        .collect::<Result<_>>()?;
+        .collect::<Result<Results>>()?;
     execute(device, op, inputs, &results)?;
     Ok(results)
 }
@@ -84,37 +98,28 @@ pub(crate) fn execute(
     inputs: &[&Tensor],
     outputs: &[Tensor],
 ) -> Result<()> {
-    let operands: Vec<_> = inputs.iter().map(|t| t.operand()).collect();
-    let results: Vec<_> = outputs.iter().map(|t| t.operand()).collect();
+    let operands: Few<Operand> = inputs.iter().map(|t| t.operand()).collect();
+    let results: Few<Operand> = outputs.iter().map(|t| t.operand()).collect();
     device.execute(op, &operands, &[], &results)
 }
 
 /// Makes results part of the graph.
-pub(crate) fn attach(rule: Rule, inputs: &[&Tensor], results: Vec<Tensor>) -> Vec<Tensor> {
+pub(crate) fn attach(rule: Rule, inputs: &[&Tensor], mut results: Results) -> Results {
     let saves = rules::saves(&rule, inputs.len());
-    let keep = |mask: u32, i: usize| mask >> i & 1 == 1;
-    let saved = Saved {
-        inputs: inputs
-            .iter()
-            .enumerate()
-            .map(|(i, t)| keep(saves.inputs, i).then(|| (*t).clone()))
-            .collect(),
-        outputs: results
-            .iter()
-            .enumerate()
-            .map(|(i, t)| keep(saves.outputs, i).then(|| t.clone()))
-            .collect(),
-    };
-    let metas = results.iter().map(Tensor::meta).collect();
-    let node = Arc::new(Node::new(rule, inputs, metas, saved));
-    let link = |(i, result): (usize, Tensor)| {
+    let node = Arc::new(Node::new(rule, inputs, &results, saves));
+    for (i, result) in results.iter_mut().enumerate() {
         if result.dtype().is_float() {
-            result.with_edge(Edge::Node(node.clone(), i))
-        } else {
-            result
+            result.set_edge(Edge::Node(node.clone(), i));
         }
-    };
-    results.into_iter().enumerate().map(link).collect()
+    }
+    results
+}
+
+/// [`attach`] of one result.
+pub(crate) fn attach_one(rule: Rule, inputs: &[&Tensor], result: Tensor) -> Tensor {
+    let spare = result.clone();
+    let mut linked = attach(rule, inputs, smallvec::smallvec![result]);
+    linked.pop().unwrap_or(spare)
 }
 
 /// A source op (fill, iota, random): no input but perhaps a state, an output of this kind.
@@ -140,8 +145,7 @@ pub(crate) fn run_view(view: ViewOp, input: &Tensor) -> Result<Tensor> {
     if !(is_grad_enabled() && input.requires_grad()) {
         return Ok(result);
     }
-    let mut linked = attach(Rule::View(view), &[input], vec![result]);
-    Ok(linked.remove(0))
+    Ok(attach_one(Rule::View(view), &[input], result))
 }
 
 /// A scatter as a function: `destination` with the source put in. Recorded as one op.
@@ -200,7 +204,7 @@ pub(crate) fn run_write(target: &Tensor, window: &[ViewOp], source: &Tensor) -> 
 /// Records one result where an input asks for it.
 pub(crate) fn record_one(rule: Rule, inputs: &[&Tensor], result: Tensor) -> Result<Tensor> {
     if is_grad_enabled() && inputs.iter().any(|t| t.requires_grad()) {
-        return Ok(attach(rule, inputs, vec![result]).remove(0));
+        return Ok(attach_one(rule, inputs, result));
     }
     Ok(result)
 }

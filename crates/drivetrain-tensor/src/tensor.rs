@@ -56,6 +56,14 @@ impl Tensor {
         Tensor::new(self.0.memory.clone(), self.0.dtype, self.0.layout, edge)
     }
 
+    /// [`Tensor::with_edge`] of itself, without a new handle where nobody else holds this one.
+    pub(crate) fn set_edge(&mut self, edge: Edge) {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) => inner.edge = edge,
+            None => *self = self.with_edge(edge),
+        }
+    }
+
     /// Its shape. Never touches the device.
     pub fn shape(&self) -> &Shape {
         self.0.layout.shape()

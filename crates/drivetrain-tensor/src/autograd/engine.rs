@@ -4,8 +4,34 @@ use super::node::{Edge, Leaf, Node};
 use super::with_grad_mode;
 use crate::{Tensor, rules};
 use drivetrain_core::{Error, Result};
+use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+
+/// Hashes an address by itself: addresses differ, and nobody chooses them.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(b.into()));
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // The golden ratio spreads the low bits, which alignment leaves 0, over the high ones that maps look at.
+        self.0 = (self.0.rotate_left(5) ^ address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+type ByAddress<T> = HashMap<usize, T, BuildHasherDefault<AddressHasher>>;
+/// Gradients of a node's outputs.
+type Slots = SmallVec<[Option<Tensor>; 2]>;
 
 /// How [`grad_with`] and [`Tensor::backward_with`] work.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +83,8 @@ fn key(edge: &Edge) -> Option<Key> {
 struct Pass {
     options: GradOptions,
     heap: BinaryHeap<Pending>,
-    grads: HashMap<usize, Vec<Option<Tensor>>>,
-    leaves: HashMap<usize, LeafState>,
+    grads: ByAddress<Slots>,
+    leaves: ByAddress<LeafState>,
     /// `Some` for the functional form: gradients of these, and leaves are left alone.
     wanted: Option<HashMap<Key, Option<Tensor>>>,
 }
@@ -66,12 +92,11 @@ struct Pass {
 impl Pass {
     /// Counts how often each leaf is reached, so that its hooks run when its gradient is complete.
     fn count(&mut self, roots: &[&Tensor]) {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::<usize, BuildHasherDefault<AddressHasher>>::default();
         let mut stack: Vec<Arc<Node>> = Vec::new();
         let mut visit = |edge: &Edge,
                          stack: &mut Vec<Arc<Node>>,
-                         leaves: &mut HashMap<usize, LeafState>| match edge
-        {
+                         leaves: &mut ByAddress<LeafState>| match edge {
             Edge::None => {}
             Edge::Leaf(leaf) => {
                 let state = leaves
@@ -108,7 +133,7 @@ impl Pass {
                 let id = Arc::as_ptr(node) as usize;
                 let slots = self.grads.entry(id).or_insert_with(|| {
                     self.heap.push(Pending(node.clone()));
-                    vec![None; node.output_metas.len()]
+                    smallvec::smallvec![None; node.output_metas.len()]
                 });
                 if let Some(grad) = grad {
                     add_into(&mut slots[*output], grad)?;
@@ -191,8 +216,8 @@ fn pass(
     let mut pass = Pass {
         options,
         heap: BinaryHeap::new(),
-        grads: HashMap::new(),
-        leaves: HashMap::new(),
+        grads: HashMap::default(),
+        leaves: HashMap::default(),
         wanted,
     };
     with_grad_mode(options.create_graph, || {

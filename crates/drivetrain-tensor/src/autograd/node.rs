@@ -1,7 +1,10 @@
 //! The tape's nodes: what was run, on what, and what was kept of it for backward.
 
 use crate::Tensor;
+use crate::rules::Saves;
+use crate::run::Few;
 use drivetrain_core::{Device, Error, Meta, Op, Result, ViewOp};
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,9 +100,27 @@ impl Rule {
 
 /// Values kept for backward, by position; outputs are kept outside the graph (they own the node).
 #[derive(Default)]
-pub(crate) struct Saved {
-    pub(crate) inputs: Vec<Option<Tensor>>,
-    pub(crate) outputs: Vec<Option<Tensor>>,
+struct Saved {
+    inputs: Few<Option<Tensor>>,
+    outputs: Few<Option<Tensor>>,
+}
+
+impl Saved {
+    /// Those that the masks name.
+    fn of(inputs: &[&Tensor], outputs: &[Tensor], saves: Saves) -> Saved {
+        // Positions past the mask's bits are never kept.
+        let keep = |mask: u32, i: usize| u32::checked_shr(mask, i as u32).unwrap_or(0) & 1 == 1;
+        let input = |(i, t): (usize, &&Tensor)| keep(saves.inputs, i).then(|| (*t).clone());
+        let output = |(i, t): (usize, &Tensor)| keep(saves.outputs, i).then(|| t.clone());
+        let mut saved = Saved::default();
+        if saves.inputs != 0 {
+            saved.inputs = inputs.iter().enumerate().map(input).collect();
+        }
+        if saves.outputs != 0 {
+            saved.outputs = outputs.iter().enumerate().map(output).collect();
+        }
+        saved
+    }
 }
 
 /// One recorded op.
@@ -107,9 +128,9 @@ pub(crate) struct Node {
     /// Larger than that of every node its inputs came from.
     pub(crate) sequence: u64,
     pub(crate) rule: Rule,
-    pub(crate) edges: Vec<Edge>,
-    pub(crate) input_metas: Vec<Meta>,
-    pub(crate) output_metas: Vec<Meta>,
+    pub(crate) edges: Few<Edge>,
+    pub(crate) input_metas: SmallVec<[Meta; 2]>,
+    pub(crate) output_metas: SmallVec<[Meta; 1]>,
     pub(crate) device: Device,
     saved: Mutex<Option<Saved>>,
     saves_something: bool,
@@ -118,19 +139,15 @@ pub(crate) struct Node {
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
-    pub(crate) fn new(
-        rule: Rule,
-        inputs: &[&Tensor],
-        output_metas: Vec<Meta>,
-        saved: Saved,
-    ) -> Node {
+    pub(crate) fn new(rule: Rule, inputs: &[&Tensor], outputs: &[Tensor], saves: Saves) -> Node {
+        let saved = Saved::of(inputs, outputs, saves);
         let some = |list: &[Option<Tensor>]| list.iter().any(Option::is_some);
         Node {
             sequence: SEQUENCE.fetch_add(1, Ordering::Relaxed),
             rule,
             edges: inputs.iter().map(|t| t.0.edge.clone()).collect(),
             input_metas: inputs.iter().map(|t| t.meta()).collect(),
-            output_metas,
+            output_metas: outputs.iter().map(Tensor::meta).collect(),
             device: inputs[0].device().clone(),
             saves_something: some(&saved.inputs) || some(&saved.outputs),
             saved: Mutex::new(Some(saved)),
@@ -234,7 +251,7 @@ impl Context {
 }
 
 /// Parts of a dead node, whose drop may kill further nodes.
-type Remains = (Vec<Edge>, Option<Saved>);
+type Remains = (Few<Edge>, Option<Saved>);
 
 thread_local! {
     static REMAINS: RefCell<Vec<Remains>> = const { RefCell::new(Vec::new()) };

@@ -11,7 +11,10 @@ use drivetrain_core::{
 
 /// What each keeps.
 pub(super) fn saves(op: &Composite, inputs: usize) -> Saves {
-    let all = (1u32 << inputs) - 1;
+    // A list too long for the mask is one of `cat`, which keeps nothing.
+    let all = 1u32
+        .checked_shl(inputs as u32)
+        .map_or(u32::MAX, |bit| bit - 1);
     match op {
         Composite::BinaryScalar { op, reversed, .. } => scalar_saves(*op, *reversed),
         Composite::Activation { .. } => Saves::inputs(1),
