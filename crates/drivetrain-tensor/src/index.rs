@@ -46,7 +46,8 @@ pub enum Index {
     List(Vec<i64>),
 }
 
-/// A range of indices: `1..3`, `..-1`, `2..`, `..`, `0..=4`.
+/// A range of indices: `1..3`, `..-1`, `2..`, `..`, `0..=4`. (Clippy takes a literal `1..-1` for a mistake;
+/// `Index::from(1..).until(-1)` says the same.)
 pub trait IndexRange {
     /// Start and end as in [`Index::Range`].
     fn bounds(self) -> (Option<isize>, Option<isize>);
@@ -64,6 +65,21 @@ impl Index {
     pub fn step(range: impl IndexRange, step: isize) -> Index {
         let (start, end) = range.bounds();
         Index::Range { start, end, step }
+    }
+}
+
+impl Index {
+    /// A range with another end: `Index::from(1..).until(-1)` is Python's `1:-1`. Other items stay as they are.
+    #[must_use]
+    pub fn until(self, end: isize) -> Index {
+        match self {
+            Index::Range { start, step, .. } => Index::Range {
+                start,
+                end: Some(end),
+                step,
+            },
+            other => other,
+        }
     }
 }
 

@@ -1,4 +1,6 @@
 //! Indexing: the same results as PyTorch's for the same brackets; views, gradients, errors.
+// `1..-1` ends before the last element here, as in Python.
+#![allow(clippy::reversed_empty_ranges)]
 
 use drivetrain_cpu as _;
 use drivetrain_tensor::{DType, Device, Index, Result, Tensor};
@@ -294,6 +296,8 @@ fn views_where_python_has_views() -> Result<()> {
             .to_vec::<i64>()?,
         [3]
     );
+    let inner = x.index((0, 0, Index::from(1..).until(-1)))?;
+    assert_eq!(inner.to_vec::<i64>()?, [1, 2]);
     // A view of a view, and an index on a transposed tensor.
     let turned = x.permute(&[2, 0, 1])?;
     assert_eq!(turned.index((1, .., 2))?.to_vec::<i64>()?, [9, 21]);
