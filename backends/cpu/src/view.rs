@@ -40,6 +40,18 @@ pub(crate) unsafe fn slice_mut<T>(operand: &Operand) -> &mut [T] {
     unsafe { std::slice::from_raw_parts_mut(first(operand), operand.layout.elements()) }
 }
 
+/// The numbers of a contiguous operand that is stored as what it is computed with.
+///
+/// # Safety
+/// An input of the running `execute` of type `T`.
+pub(crate) unsafe fn plain<T: Stored<C>, C: Copy>(operand: &Operand) -> Option<&[C]> {
+    // SAFETY: contiguous, and as the caller promises.
+    let slice = || unsafe { slice(operand) };
+    (operand.layout.is_contiguous())
+        .then(slice)
+        .and_then(T::as_numbers)
+}
+
 /// Where a large operand lies transposed, so that reading it row-major would touch a cache line for every
 /// element, a contiguous copy in `room`; else the operand itself. Good as long as `room` is left alone.
 ///

@@ -4,7 +4,7 @@ use crate::cursor::{BLOCK, Block, Cursor};
 use crate::element::Stored;
 use crate::parallel;
 use crate::simd::{self, Kernel};
-use crate::view::{slice_mut, untransposed};
+use crate::view::{plain, slice_mut, untransposed};
 use drivetrain_core::Operand;
 
 /// Elements a thread takes at once.
@@ -55,12 +55,25 @@ pub(crate) unsafe fn map1<T, C, O, R>(x: &Operand, out: &Operand, f: impl Functi
 where
     T: Stored<C>,
     O: Stored<R>,
-    C: Copy,
+    C: Copy + Sync,
     R: Copy + Default,
 {
+    // SAFETY: as the caller promises.
+    let out = unsafe { slice_mut::<O>(out) };
+    // SAFETY: as the caller promises.
+    if let Some(x) = unsafe { plain::<T, C>(x) } {
+        return parallel::chunks(out, PIECE, &|start, chunk| {
+            let mut sink = Sink::new(chunk);
+            for x in x[start..].chunks(BLOCK) {
+                let Some(room) = sink.room() else { break };
+                let x = Block::Slice(&x[..room]);
+                sink.write(room, |out| simd::run(Map1 { f, x, out }));
+            }
+        });
+    }
     let mut room = Vec::new();
     // SAFETY: as the caller promises.
-    let (x, out) = unsafe { (untransposed(x, &mut room), slice_mut::<O>(out)) };
+    let x = unsafe { untransposed(x, &mut room) };
     parallel::chunks(out, PIECE, &|start, chunk| {
         // SAFETY: as the caller promises.
         let mut x = unsafe { Cursor::<T, C>::new(&x, start) };
@@ -87,15 +100,26 @@ pub(crate) unsafe fn map2<T, C, O, R>(
 ) where
     T: Stored<C>,
     O: Stored<R>,
-    C: Copy,
+    C: Copy + Sync,
     R: Copy + Default,
 {
+    // SAFETY: as the caller promises.
+    let out = unsafe { slice_mut::<O>(out) };
+    // SAFETY: as the caller promises.
+    if let (Some(a), Some(b)) = unsafe { (plain::<T, C>(a), plain::<T, C>(b)) } {
+        return parallel::chunks(out, PIECE, &|start, chunk| {
+            let mut sink = Sink::new(chunk);
+            for (a, b) in a[start..].chunks(BLOCK).zip(b[start..].chunks(BLOCK)) {
+                let Some(room) = sink.room() else { break };
+                let (a, b) = (Block::Slice(&a[..room]), Block::Slice(&b[..room]));
+                sink.write(room, |out| simd::run(Map2 { f, a, b, out }));
+            }
+        });
+    }
     let mut rooms = [Vec::new(), Vec::new()];
     let [room_a, room_b] = &mut rooms;
     // SAFETY: as the caller promises.
     let (a, b) = unsafe { (untransposed(a, room_a), untransposed(b, room_b)) };
-    // SAFETY: as the caller promises.
-    let out = unsafe { slice_mut::<O>(out) };
     parallel::chunks(out, PIECE, &|start, chunk| {
         // SAFETY: as the caller promises.
         let mut a = unsafe { Cursor::<T, C>::new(&a, start) };
