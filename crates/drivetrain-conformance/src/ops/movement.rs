@@ -104,8 +104,8 @@ fn roll(call: &Call) -> Result<Tensor> {
     };
     match dims {
         Some(dims) if !dims.is_empty() => {
-            let pairs = shifts.iter().zip(&dims);
-            pairs.fold(Ok(x.clone()), |x, (&shift, &dim)| x?.roll(shift, dim))
+            let mut pairs = shifts.iter().zip(&dims);
+            pairs.try_fold(x.clone(), |x, (&shift, &dim)| x.roll(shift, dim))
         }
         _ => {
             let flat = x.reshape([-1isize])?;
