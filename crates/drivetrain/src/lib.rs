@@ -1,7 +1,9 @@
 //! Keep the train, swap the engine: deep learning with the backend chosen at run time.
 //!
 //! This crate gathers the others under one name: [`tensor`], [`nn`], [`optim`], [`data`], [`train`], and links
-//! the backends of its features. Programs begin with `use drivetrain::prelude::*;`.
+//! the backends of its features. Programs begin with `use drivetrain::prelude::*;`: see [`prelude`].
+
+pub mod prelude;
 
 pub use drivetrain_core as core;
 pub use drivetrain_data as data;
