@@ -37,7 +37,8 @@ pub struct Args {
     pub data: Option<PathBuf>,
     /// `--save PATH`.
     pub save: Option<PathBuf>,
-    help: bool,
+    /// `--help`.
+    pub help: bool,
 }
 
 /// What is wrong with a command line.
