@@ -47,8 +47,10 @@ macro_rules! activations {
             let (a, b) = (C::from_f64(a), C::from_f64(b));
             match kind {
                 $(
-                    // SAFETY: as the caller promises.
-                    ActivationKind::$name => unsafe { map1::<T, C, T, C>(x, out, $name(a, b)) },
+                    ActivationKind::$name => {
+                        // SAFETY: as the caller promises.
+                        unsafe { map1::<T, C, T, C>(x, out, $name(a, b)) }
+                    }
                 )*
             }
             Ok(())
@@ -66,8 +68,10 @@ macro_rules! activations {
             let (a, b) = (C::from_f64(a), C::from_f64(b));
             match kind {
                 $(
-                    // SAFETY: as the caller promises.
-                    ActivationKind::$name => unsafe { map2::<T, C, T, C>(dy, x, out, $name(a, b)) },
+                    ActivationKind::$name => {
+                        // SAFETY: as the caller promises.
+                        unsafe { map2::<T, C, T, C>(dy, x, out, $name(a, b)) }
+                    }
                 )*
             }
             Ok(())

@@ -50,6 +50,9 @@ pub(crate) unsafe fn random(kind: RandomKind, state: &Operand, out: &Operand) ->
 }
 
 /// One word an element, four a block.
+///
+/// # Safety
+/// `out` is a contiguous output of the running `execute` of type `T`.
 unsafe fn quads<T: Send>(out: &Operand, state: State, draw: impl Fn(u32) -> T + Sync) {
     // SAFETY: as the caller promises.
     let out = unsafe { view::slice_mut::<T>(out) };
@@ -71,6 +74,9 @@ unsafe fn quads<T: Send>(out: &Operand, state: State, draw: impl Fn(u32) -> T + 
 }
 
 /// Two elements a block, each drawn as `f64` first.
+///
+/// # Safety
+/// `out` is a contiguous output of the running `execute` of type `T`.
 unsafe fn pairs<T: Send>(
     out: &Operand,
     state: State,

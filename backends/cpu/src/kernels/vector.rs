@@ -101,6 +101,7 @@ macro_rules! real {
             fn scratch() -> &'static LocalKey<Cell<Vec<Self>>> {
                 &$scratch
             }
+            // SAFETY: what is asked of callers stands at the trait's declaration.
             unsafe fn gemm(
                 [m, n, k]: [usize; 3],
                 a: Matrix<Self>,
