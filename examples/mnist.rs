@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const EPOCHS: usize = 8;
+const EPOCHS: usize = 6;
 const BATCH: usize = 64;
 /// The highest rate of the schedule.
 const RATE: f64 = 0.006;

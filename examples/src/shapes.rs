@@ -96,8 +96,8 @@ fn covers(class: usize, (x, y): (f64, f64)) -> bool {
     match class {
         0 => x.hypot(y) < 1.0,
         1 => (0.6..1.0).contains(&x.hypot(y)),
-        2 => square < 0.9,
-        3 => (0.6..0.95).contains(&square),
+        2 => square < 1.0,
+        3 => (0.65..1.0).contains(&square),
         4 => down < 1.0 && across < (y + 1.0) / 2.0,
         5 => square < 1.0 && across.min(down) < 0.28,
         6 => square < 1.0 && (across - down).abs() < 0.35,

@@ -174,40 +174,76 @@ unsafe fn max_typed<T: Stored<C>, C: Number>(
     let (values, indices) = unsafe { (slice_mut::<T>(values), slice_mut::<i64>(indices)) };
     let indices = Shared(indices.as_mut_ptr());
     let (plane, out) = (windows.plane(), windows.out_plane());
+    let mut taps = Vec::new();
+    windows.each(|row, columns, first| {
+        taps.push(Tap {
+            out: row * windows.out[2] + columns.start,
+            count: columns.len(),
+            first,
+        });
+    });
     parallel::chunks(values, windows.together() * out, &|start, values| {
         // SAFETY: a chunk has as many indices of its own as values.
         let indices =
             unsafe { std::slice::from_raw_parts_mut(indices.get().add(start), values.len()) };
         let x = x[start / out * plane..].chunks_exact(plane);
         let mut best = vec![C::LOWEST; out];
+        let mut line = vec![C::LOWEST; windows.out[2]];
+        let stride = windows.stride[2];
         let planes = values
             .chunks_exact_mut(out)
             .zip(indices.chunks_exact_mut(out));
         for (x, (values, indices)) in x.zip(planes) {
-            max_plane(&windows, x, &mut best, indices);
+            max_plane(&taps, stride, x, &mut best, indices, &mut line);
             T::store_all(&best, values);
         }
     });
 }
 
+/// One tap over the columns of an output row that see the image: where they begin in the output, how many they are,
+/// and the place of the first element in the image.
+struct Tap {
+    out: usize,
+    count: usize,
+    first: usize,
+}
+
 vectorised! {
-    fn max_plane<C: Number>(windows: &Windows, x: &[C], best: &mut [C], indices: &mut [i64]) {
+    fn max_plane<C: Number>(
+        taps: &[Tap],
+        stride: usize,
+        x: &[C],
+        best: &mut [C],
+        indices: &mut [i64],
+        line: &mut [C],
+    ) {
         best.fill(C::LOWEST);
         // Below all places: the first element seen is taken, even where nothing is greater than the lowest.
         indices.fill(-1);
-        let (width, stride) = (windows.out[2], windows.stride[2]);
-        windows.each(|row, columns, first| {
-            let best = &mut best[row * width..][columns.clone()];
-            let indices = &mut indices[row * width..][columns];
-            let mut place = first as i64;
-            let x = x[first..].iter().step_by(stride);
-            for ((best, index), &x) in best.iter_mut().zip(indices).zip(x) {
-                let take = (x > *best) | (*index < 0) | (x.is_nan() & !best.is_nan());
-                *best = if take { x } else { *best };
-                *index = if take { place } else { *index };
-                place += stride as i64;
+        for tap in taps {
+            let best = &mut best[tap.out..][..tap.count];
+            let indices = &mut indices[tap.out..][..tap.count];
+            // Side by side, so that the comparison is vector code.
+            let line = &mut line[..tap.count];
+            for (to, from) in line.iter_mut().zip(x[tap.first..].iter().step_by(stride)) {
+                *to = *from;
             }
-        });
+            greater(best, indices, line, tap.first as i64, stride as i64);
+        }
+    }
+}
+
+/// Takes, for each window, the element of `x` where it is greater, the first seen, or the first NaN. Without
+/// branches: which element of a window is largest cannot be guessed.
+#[inline(always)]
+fn greater<C: Number>(best: &mut [C], indices: &mut [i64], x: &[C], first: i64, stride: i64) {
+    let mut place = first;
+    for ((best, index), &x) in best.iter_mut().zip(indices).zip(x) {
+        let (old, seen) = (*best, *index);
+        let take = (x > old) | (seen < 0) | (x.is_nan() & !old.is_nan());
+        *best = if take { x } else { old };
+        *index = if take { place } else { seen };
+        place += stride;
     }
 }
 
