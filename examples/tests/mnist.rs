@@ -35,7 +35,7 @@ fn quick_run_learns_draws_and_saves() {
         .iter()
         .position(|line| line.trim_start().starts_with("read as"));
     let drawn = &lines[captions.unwrap() - 10..captions.unwrap()];
-    assert!(drawn.iter().any(|line| line.contains('@')), "{text}");
+    assert!(drawn.iter().any(|line| line.contains('%')), "{text}");
 
     let state = StateDict::load(&path, &Device::open("cpu").unwrap()).unwrap();
     std::fs::remove_file(&path).unwrap();
