@@ -119,7 +119,7 @@ fn activation_gradients_at_bounds_and_far_out() {
     );
     close(
         &slope(HardSigmoid, [0.0; 2], &[-3.0, 3.0, 0.0]),
-        &[0.0, 0.0, 1.0 / 6.0],
+        &[0.0, 0.0, f64::from(1f32 / 6.0)],
         1e-16,
     );
     close(
