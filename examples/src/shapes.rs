@@ -143,15 +143,11 @@ mod tests {
             });
             points.map(|place| covers(class, place)).collect::<Vec<_>>()
         };
-        for a in 0..CLASSES.len() {
-            for b in 0..a {
-                let (a_points, b_points) = (drawn(a), drawn(b));
-                let differ = a_points
-                    .iter()
-                    .zip(&b_points)
-                    .filter(|(a, b)| a != b)
-                    .count();
-                assert!(differ >= 60, "{} and {}: {differ}", CLASSES[a], CLASSES[b]);
+        for (a, first) in CLASSES.iter().enumerate() {
+            for (b, second) in CLASSES.iter().enumerate().take(a) {
+                let (one, other) = (drawn(a), drawn(b));
+                let differ = one.iter().zip(&other).filter(|(x, y)| x != y).count();
+                assert!(differ >= 60, "{first} and {second}: {differ}");
             }
         }
     }
