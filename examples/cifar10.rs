@@ -25,8 +25,8 @@ impl Net {
             conv1: Conv2d::config(3, 64, 3).padding(1).build(device)?,
             conv2: Conv2d::config(64, 128, 3).padding(1).build(device)?,
             pool: MaxPool2d::new(2),
-            fc1: Linear::new(128 * 8 * 8, 256, device)?,
-            fc2: Linear::new(256, 10, device)?,
+            fc1: Linear::new(128 * 8 * 8, 512, device)?,
+            fc2: Linear::new(512, 10, device)?,
         })
     }
 }

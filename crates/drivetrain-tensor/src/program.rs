@@ -1,7 +1,7 @@
 //! Runs a decomposition on tensors: through the funnel, so that it is recorded where recording is on.
 
 use crate::Tensor;
-use crate::run::{run, run_scatter, run_source, run_view, run_write};
+use crate::run::{run, run_scatter, run_source, run_view, run_write_owned};
 use drivetrain_core::program::{Program, Step, Value};
 use drivetrain_core::{Error, Op, Primitive, Result};
 
@@ -26,7 +26,8 @@ pub(crate) fn interpret(program: &Program, inputs: &[&Tensor]) -> Result<Vec<Ten
                 window,
                 source,
             } => {
-                let written = run_write(&get(&values, *target)?, window, &get(&values, *source)?)?;
+                let source = get(&values, *source)?;
+                let written = run_write_owned(take(&mut values, *target)?, window, &source)?;
                 values[target.0] = Some(written);
             }
             Step::Run {
@@ -86,12 +87,24 @@ pub(crate) fn interpret(program: &Program, inputs: &[&Tensor]) -> Result<Vec<Ten
 }
 
 fn get(values: &[Option<Tensor>], value: Value) -> Result<Tensor> {
-    values.get(value.0).cloned().flatten().ok_or_else(|| {
-        Error::backend(
-            "program",
-            format!("value {} is read before it is made", value.0),
-        )
-    })
+    values
+        .get(value.0)
+        .cloned()
+        .flatten()
+        .ok_or_else(|| missing(value))
+}
+
+/// A value that is written and put back.
+fn take(values: &mut [Option<Tensor>], value: Value) -> Result<Tensor> {
+    let found = values.get_mut(value.0).and_then(Option::take);
+    found.ok_or_else(|| missing(value))
+}
+
+fn missing(value: Value) -> Error {
+    Error::backend(
+        "program",
+        format!("value {} is read before it is made", value.0),
+    )
 }
 
 /// The step after which each value is no longer needed; `usize::MAX` for outputs.

@@ -174,21 +174,44 @@ pub(crate) fn run_scatter(
 /// `source` written into the window of `target` that the slices cut out, as a function.
 #[track_caller]
 pub(crate) fn run_write(target: &Tensor, window: &[ViewOp], source: &Tensor) -> Result<Tensor> {
-    let op = Op::from(Primitive::Copy);
-    let device = same_device(&op, &[target, source])?;
     let result = target.detach().copy()?;
+    write_window(&result, window, source)?;
+    record_one(Rule::Write(window.to_vec()), &[target, source], result)
+}
+
+/// [`run_write`] into a target that is given away: its own memory is written where nobody else holds it and nothing is
+/// recorded, so that many writes into one value do not copy it each time.
+pub(crate) fn run_write_owned(
+    mut target: Tensor,
+    window: &[ViewOp],
+    source: &Tensor,
+) -> Result<Tensor> {
+    if is_grad_enabled() && (target.requires_grad() || source.requires_grad()) {
+        return run_write(&target, window, source);
+    }
+    make_unique(&mut target)?;
+    write_window(&target, window, source)?;
+    target.0.memory.bump_version();
+    Ok(target)
+}
+
+/// Copies `source` into the window of `result`, whose memory nobody else sees.
+#[track_caller]
+fn write_window(result: &Tensor, window: &[ViewOp], source: &Tensor) -> Result<()> {
+    let op = Op::from(Primitive::Copy);
+    let device = same_device(&op, &[result, source])?;
     let mut layout = result.0.layout;
     for view in window {
         layout = view
             .apply(&layout)?
             .ok_or_else(|| Error::argument("slice_assign", "the window is no view"))?;
     }
-    if *layout.shape() != *source.shape() || source.dtype() != target.dtype() {
+    if *layout.shape() != *source.shape() || source.dtype() != result.dtype() {
         return Err(Error::shape(
             "slice_assign",
             format!(
                 "a window {} {} for a source {} {}",
-                target.dtype(),
+                result.dtype(),
                 layout.shape(),
                 source.dtype(),
                 source.shape()
@@ -197,8 +220,7 @@ pub(crate) fn run_write(target: &Tensor, window: &[ViewOp], source: &Tensor) -> 
         .on(device));
     }
     let output = result.0.memory.operand(result.dtype(), layout);
-    device.execute(&op, &[source.operand()], &[], &[output])?;
-    record_one(Rule::Write(window.to_vec()), &[target, source], result)
+    device.execute(&op, &[source.operand()], &[], &[output])
 }
 
 /// Records one result where an input asks for it.
