@@ -15,7 +15,7 @@ pub trait Metric: Send + Sync {
     fn total(&self, output: &Tensor, target: &Tensor) -> Result<Tensor>;
 }
 
-/// Share of samples whose largest output is at the target's class: outputs [N, C, …], targets [N, …].
+/// Share of samples whose largest output is at the target's class: outputs `[N, C, …]`, targets `[N, …]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Accuracy;
 
@@ -47,7 +47,7 @@ impl Metric for Accuracy {
     }
 }
 
-/// Share of samples whose target is among the `k` largest outputs: outputs [N, C], targets [N].
+/// Share of samples whose target is among the `k` largest outputs: outputs `[N, C]`, targets `[N]`.
 #[derive(Clone, Copy, Debug)]
 pub struct TopK(pub usize);
 
