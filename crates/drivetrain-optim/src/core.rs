@@ -149,14 +149,16 @@ impl Core {
                 for tensor in slot.tensors.values_mut() {
                     *tensor = tensor.to(&device)?;
                 }
-                slot.step += 1;
                 let grad = grad.detach();
-                no_grad(|| {
-                    group
-                        .algorithm
-                        .step(group.learning_rate, parameter, &grad, slot)
-                })
-                .map_err(|e| e.context(format!("{} step", group.algorithm.name())))?;
+                // A step that fails is not counted: repeated, it goes on from where it was.
+                let numbers = slot.numbers.clone();
+                slot.step += 1;
+                let (algorithm, rate) = (&group.algorithm, group.learning_rate);
+                no_grad(|| algorithm.step(rate, parameter, &grad, slot)).map_err(|e| {
+                    slot.step -= 1;
+                    slot.numbers = numbers;
+                    e.context(format!("{} step", algorithm.name()))
+                })?;
             }
         }
         Ok(())

@@ -311,8 +311,8 @@ impl Tensor {
             let count = usize::try_from(span.div_ceil(s.unsigned_abs() as u128))
                 .map_err(|_| refuse("too many elements"))?;
             Shape::new(&[count])?;
-            let values: Vec<T> = (0..count as i64)
-                .map(|i| T::from_scalar(Scalar::I64(a + i * s)))
+            let values: Vec<T> = (0..count as i128)
+                .map(|i| T::from_scalar(Scalar::I64((a as i128 + i * s as i128) as i64)))
                 .collect();
             return Tensor::from_slice(&values, [count], device);
         }

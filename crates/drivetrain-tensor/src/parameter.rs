@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::autograd::{Edge, Leaf};
-use drivetrain_core::{DType, Device, Error, Result, Shape};
+use drivetrain_core::{DType, Device, Error, Op, Result, Shape};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -128,28 +128,24 @@ impl Parameter {
         Ok(())
     }
 
-    /// Changes the value in a closure: the optimizers' way in. The closure gets the value as a plain tensor
-    /// that it owns, so [`crate::run_in_place`] can reuse its memory when nobody else holds it.
+    /// Runs an op that updates this parameter (its first in-place operand) and `others`: the optimizers' way in. The
+    /// value's memory is reused when nobody else holds it; a tensor taken earlier keeps what it had.
     ///
     /// # Errors
-    /// What the closure returns, or a new value of another shape, dtype or device: the value is then unchanged
-    /// unless an in-place op of the closure changed it before.
-    pub fn update(&self, change: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
+    /// As [`crate::run_in_place`].
+    #[track_caller]
+    pub fn run_in_place(
+        &self,
+        op: impl Into<Op>,
+        inputs: &[&Tensor],
+        others: &mut [&mut Tensor],
+    ) -> Result<()> {
+        // No code of the caller runs while the cell is locked, so nothing can wait for itself.
         let mut slot = self.0.write();
-        let (shape, dtype, device) = (*slot.shape(), slot.dtype(), slot.device().clone());
-        change(&mut slot)?;
-        if *slot.shape() != shape || slot.dtype() != dtype || *slot.device() != device {
-            return Err(Error::shape(
-                "parameter",
-                format!(
-                    "update made {} {} on {} of {dtype} {shape} on {device}",
-                    slot.dtype(),
-                    slot.shape(),
-                    slot.device()
-                ),
-            ));
-        }
-        Ok(())
+        let mut targets: Vec<&mut Tensor> = Vec::with_capacity(1 + others.len());
+        targets.push(&mut slot);
+        targets.extend(others.iter_mut().map(|other| &mut **other));
+        crate::run_in_place(op, inputs, &mut targets)
     }
 
     /// The gradient collected so far.

@@ -201,9 +201,7 @@ fn an_update_between_forward_and_backward_changes_nothing() -> Result<()> {
     };
     let hyper = Tensor::from_data([0.5f64, 1.0], &cpu())?;
     let one = Tensor::ones([1], DType::F64, &cpu())?;
-    parameter.update(|value| {
-        drivetrain_tensor::run_in_place(step.clone(), &[&one, &hyper], &mut [value])
-    })?;
+    parameter.run_in_place(step, &[&one, &hyper], &mut [])?;
     assert_eq!(values(&parameter.value()), [99.5]);
     loss.backward()?;
     assert_eq!(values(&parameter.grad().unwrap()), [200.0]);

@@ -96,7 +96,9 @@ impl Geometry {
         // The element of column j is j·stride + shift - padding, below the image's size.
         let room = (self.image[2] + self.padding[2]).saturating_sub(shift);
         let high = room.div_ceil(stride).min(self.out[2]).max(low);
-        let first = (low * stride + shift).saturating_sub(self.padding[2]);
+        // Where no column sees the tap the product may be past everything.
+        let at = low.saturating_mul(stride).saturating_add(shift);
+        let first = at.saturating_sub(self.padding[2]);
         (low, high, first)
     }
 

@@ -77,7 +77,9 @@ impl Windows {
         let low = before.div_ceil(stride).min(self.out[2]);
         let room = (self.image[2] + self.padding[2]).saturating_sub(shift);
         let high = room.div_ceil(stride).min(self.out[2]).max(low);
-        let first = (low * stride + shift).saturating_sub(self.padding[2]);
+        // Where no column sees the tap the product may be past everything.
+        let at = low.saturating_mul(stride).saturating_add(shift);
+        let first = at.saturating_sub(self.padding[2]);
         (low, high, first)
     }
 
@@ -243,7 +245,8 @@ fn greater<C: Number>(best: &mut [C], indices: &mut [i64], x: &[C], first: i64, 
         let take = (x > old) | (seen < 0) | (x.is_nan() & !old.is_nan());
         *best = if take { x } else { old };
         *index = if take { place } else { seen };
-        place += stride;
+        // A stride past the image comes with a single window, whose successor is never looked at.
+        place = place.wrapping_add(stride);
     }
 }
 

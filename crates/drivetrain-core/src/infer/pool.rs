@@ -34,8 +34,23 @@ fn check_spec(call: &Call, spec: &PoolSpec) -> Result<usize> {
                 .help("padding must be at most half the kernel size, or windows would see padding only"));
         }
     }
+    let window = spec.kernel[..spatial]
+        .iter()
+        .try_fold(1usize, |all, &size| all.checked_mul(size));
+    if window.is_none_or(|elements| elements > MAX_WINDOW) {
+        let kernel = &spec.kernel[..spatial];
+        return Err(call
+            .argument(format!(
+                "a kernel of {kernel:?} has more than {MAX_WINDOW} elements"
+            ))
+            .help("a mean or maximum over everything is adaptive pooling, or a reduction"));
+    }
     Ok(spatial)
 }
+
+/// The most elements of a window. Wide padding lets windows far larger than the image fit; engines walk all of a
+/// window's elements, so one of absurd size would never end.
+const MAX_WINDOW: usize = 1 << 24;
 
 /// The shape of `image` (`[N, C, spatial…]`) with its spatial sizes replaced by the number of windows.
 #[track_caller]

@@ -3,7 +3,7 @@
 use super::{Adam, NAdam, RAdam, Sgd, decayed};
 use crate::core::Slot;
 use drivetrain_core::{Composite, DType, Result};
-use drivetrain_tensor::{Parameter, Tensor, run_in_place};
+use drivetrain_tensor::{Parameter, Tensor};
 
 /// Numbers that change from step to step, as the operand that the fused steps read.
 fn hyper(values: &[f64], parameter: &Tensor) -> Result<Tensor> {
@@ -33,14 +33,13 @@ pub(super) fn sgd(
         nesterov: o.nesterov,
         maximize: o.maximize,
     };
-    parameter.update(|value| {
-        let hyper = hyper(&[rate, first], value)?;
-        if o.momentum == 0.0 {
-            return run_in_place(op, &[grad, &hyper], &mut [value]);
-        }
-        let [buffer] = slot.tensors(["momentum_buffer"], value)?;
-        run_in_place(op, &[grad, &hyper], &mut [value, buffer])
-    })
+    // The value taken here is let go before the step, which then reuses its memory.
+    let hyper = hyper(&[rate, first], &parameter.value())?;
+    if o.momentum == 0.0 {
+        return parameter.run_in_place(op, &[grad, &hyper], &mut []);
+    }
+    let [buffer] = slot.tensors(["momentum_buffer"], grad)?;
+    parameter.run_in_place(op, &[grad, &hyper], &mut [buffer])
 }
 
 pub(super) fn adam(
@@ -50,7 +49,7 @@ pub(super) fn adam(
     grad: &Tensor,
     slot: &mut Slot,
 ) -> Result<()> {
-    let t = slot.step as i32;
+    let t = i32::try_from(slot.step).unwrap_or(i32::MAX);
     let corrections = (1.0 - o.betas.0.powi(t), (1.0 - o.betas.1.powi(t)).sqrt());
     let op = Composite::AdamStep {
         beta1: o.betas.0,
@@ -61,16 +60,14 @@ pub(super) fn adam(
         amsgrad: o.amsgrad,
         maximize: o.maximize,
     };
-    parameter.update(|value| {
-        let hyper = hyper(&[rate, corrections.0, corrections.1], value)?;
-        if o.amsgrad {
-            let [first, second, largest] =
-                slot.tensors(["exp_avg", "exp_avg_sq", "max_exp_avg_sq"], value)?;
-            return run_in_place(op, &[grad, &hyper], &mut [value, first, second, largest]);
-        }
-        let [first, second] = slot.tensors(["exp_avg", "exp_avg_sq"], value)?;
-        run_in_place(op, &[grad, &hyper], &mut [value, first, second])
-    })
+    let hyper = hyper(&[rate, corrections.0, corrections.1], &parameter.value())?;
+    if o.amsgrad {
+        let [first, second, largest] =
+            slot.tensors(["exp_avg", "exp_avg_sq", "max_exp_avg_sq"], grad)?;
+        return parameter.run_in_place(op, &[grad, &hyper], &mut [first, second, largest]);
+    }
+    let [first, second] = slot.tensors(["exp_avg", "exp_avg_sq"], grad)?;
+    parameter.run_in_place(op, &[grad, &hyper], &mut [first, second])
 }
 
 /// Both moments brought forward by a gradient.
