@@ -85,7 +85,7 @@ impl Odd {
         match self.pick(&[0, 0, 1, 2, 3]) {
             1 if rank >= 2 => x = x.transpose(0, -1)?,
             2 if rank >= 1 => x = x.slice(0, None, None, self.pick(&[-1, 2]))?,
-            3 if rank >= 1 && rank < 8 => x = x.unsqueeze(0)?.expand([&[2], x.dims()].concat())?,
+            3 if (1..8).contains(&rank) => x = x.unsqueeze(0)?.expand([&[2], x.dims()].concat())?,
             _ => {}
         }
         if dtype.is_float() && self.pick(&[true, false]) {
