@@ -3,7 +3,7 @@
 use drivetrain_cpu as _;
 use drivetrain_nn::loss::{CrossEntropyOptions, Reduction, cross_entropy, mse_loss};
 use drivetrain_nn::*;
-use drivetrain_tensor::{DType, Device, Result, Tensor, manual_seed};
+use drivetrain_tensor::{DType, Device, Result, Tensor, with_seed};
 
 fn cpu() -> Device {
     Device::open("cpu").unwrap()
@@ -94,7 +94,6 @@ fn loading_keeps_the_modules_dtype() -> Result<()> {
 
 #[test]
 fn a_saved_model_comes_back_and_its_bytes_repeat() -> Result<()> {
-    manual_seed(1);
     let build = || -> Result<Sequential> {
         Ok(Sequential::new()
             .add(Linear::new(3, 4, &cpu())?)
@@ -257,7 +256,6 @@ fn embedding_leaves_its_padding_row_alone() -> Result<()> {
 
 #[test]
 fn dropout_is_off_in_evaluation_and_keeps_the_mean() -> Result<()> {
-    manual_seed(7);
     let dropout = Dropout::new(0.25)?;
     let x = Tensor::ones([10_000], DType::F32, &cpu())?;
     let mean = dropout.forward(&x)?.mean(())?.item::<f64>()?;
@@ -271,8 +269,8 @@ fn dropout_is_off_in_evaluation_and_keeps_the_mean() -> Result<()> {
 #[test]
 fn seeds_fix_initial_weights() -> Result<()> {
     let weights = || -> Result<Vec<f32>> {
-        manual_seed(3);
-        Conv2d::new(2, 3, 3, &cpu())?.weight.value().to_vec::<f32>()
+        let layer = with_seed(3, || Conv2d::new(2, 3, 3, &cpu()))?;
+        layer.weight.value().to_vec::<f32>()
     };
     assert_eq!(weights()?, weights()?);
     let q = init::orthogonal([3, 5], 1.0, DType::F64, &cpu())?;

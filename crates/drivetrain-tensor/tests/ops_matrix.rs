@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use drivetrain_tensor::{DType, FoldOptions, Tensor, manual_seed};
+use drivetrain_tensor::{DType, FoldOptions, Tensor, with_seed};
 
 fn i64s(values: &[i64], dims: &[usize]) -> Tensor {
     Tensor::from_slice(values, dims, &device()).unwrap()
@@ -136,12 +136,11 @@ fn cosine_and_normalize() {
 
 #[test]
 fn dropout_keeps_the_expectation() {
-    manual_seed(3);
     let x = Tensor::ones([100, 100], DType::F64, &device())
         .unwrap()
         .requires_grad_()
         .unwrap();
-    let y = x.dropout(0.25).unwrap();
+    let y = with_seed(3, || x.dropout(0.25)).unwrap();
     let list = y.to_vec::<f64>().unwrap();
     let zeros = list.iter().filter(|v| **v == 0.0).count();
     // 10000 draws: within 5 standard deviations of 2500.
@@ -152,8 +151,7 @@ fn dropout_keeps_the_expectation() {
     );
     y.sum(()).unwrap().backward().unwrap();
     equal(&x.grad().unwrap(), &list);
-    manual_seed(3);
-    equal(&x.dropout(0.25).unwrap(), &list);
+    equal(&with_seed(3, || x.dropout(0.25)).unwrap(), &list);
     assert_ne!(x.dropout(0.25).unwrap().to_vec::<f64>().unwrap(), list);
     equal(&x.dropout(1.0).unwrap(), &[0.0; 10000]);
     equal(&x.dropout(0.0).unwrap(), &[1.0; 10000]);
@@ -167,9 +165,9 @@ fn dropout_keeps_the_expectation() {
 
 #[test]
 fn feature_dropout_takes_whole_channels() {
-    manual_seed(5);
     let x = Tensor::ones([8, 8, 3, 3], DType::F32, &device()).unwrap();
-    let y = x.feature_dropout(0.5).unwrap().to_vec::<f32>().unwrap();
+    let y = with_seed(5, || x.feature_dropout(0.5)).unwrap();
+    let y = y.to_vec::<f32>().unwrap();
     let channels: Vec<&[f32]> = y.chunks(9).collect();
     assert!(channels.iter().all(|c| c.iter().all(|v| *v == c[0])));
     let gone = channels.iter().filter(|c| c[0] == 0.0).count();
